@@ -53,7 +53,7 @@ def test_a_declared_number_of_records_leaves_nothing_unspent(columns: dict[str, 
     assert 0.998 <= compute_epsilon(certificate.charges, delta=certificate.delta) <= 1
 
 
-def test_stages_are_told_in_order_with_how_far_they_are(tmp_path: Path) -> None:
+def test_stages_are_reported_in_order_with_their_progress(tmp_path: Path) -> None:
     told: list[tuple[str, float]] = []
     synthesizer = Synthesizer("independent", epsilon=4.0)
     synthesizer.fit(
@@ -117,7 +117,7 @@ def test_a_finished_fit_leaves_the_release_and_nothing_else(tmp_path: Path) -> N
     assert [file.name for file in tmp_path.iterdir()] == ["o.sundog"]
 
 
-def test_a_training_that_goes_astray_is_told_and_no_release_is_left(
+def test_a_training_that_diverges_is_an_error_and_leaves_no_release(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = Independent.state

@@ -118,7 +118,7 @@ def test_what_is_not_a_ledger_is_refused(tmp_path: Path, header: dict[str, Any])
 
 
 @pytest.mark.parametrize("content", [b"", b"no newline", b"a,b\n1,2\n", b"\x00" * 100, b"PK\x03\x04\n\n", b"{}\n"])
-def test_somebody_elses_file_is_refused_and_kept(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_no_ledger_is_refused_and_kept(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "data.csv"
     path.write_bytes(content)
     with pytest.raises(LedgerError):

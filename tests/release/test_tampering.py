@@ -49,7 +49,7 @@ def test_a_signed_release_verifies_with_its_key_alone(release: Release, tmp_path
     assert again.verify(KEY.public_key()) != []
 
 
-def test_an_unsigned_release_is_nobodys(release: Release) -> None:
+def test_an_unsigned_release_fails_every_key(release: Release) -> None:
     assert release.verify() == []
     assert release.verify(KEY.public_key()) == ["it is not signed"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.training.toy import DELTA, EPSILON, Toy, toy
+from tests.training.toy import DELTA, EPSILON, Toy, make_toy
 
 from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.ledger import Ledger
@@ -31,7 +31,7 @@ class Bench:
         there = Checkpoint.locate_folder(self.out).exists()
         checkpoint = Checkpoint.resume(self.out, {}) if there else Checkpoint.begin(self.out, {})
         try:
-            trained = toy(self.ledger(checkpoint.run), checkpoint=checkpoint, **{"block": BLOCK, **options})
+            trained = make_toy(self.ledger(checkpoint.run), checkpoint=checkpoint, **{"block": BLOCK, **options})
             if prepare is not None:
                 prepare(trained.trainer)
             trained.trainer.run()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 from tests.training.bench import BLOCK, Bench, stop_after_save
-from tests.training.toy import DELTA, EPSILON, PLAN, everything, toy
+from tests.training.toy import DELTA, EPSILON, PLAN, collect_tensors, make_toy
 
 from sundog.errors import BudgetExceededError, LedgerError, SundogError
 from sundog.privacy.checkpoint import Checkpoint
@@ -24,7 +24,7 @@ from sundog.training.training_plan import TrainingPlan
 @pytest.fixture(scope="module")
 def whole_training(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     bench = Bench(tmp_path_factory.mktemp("whole_training"))
-    result = everything(bench.run())
+    result = collect_tensors(bench.run())
     assert (bench.done, bench.paid) == (PLAN.steps, PLAN.steps)
     return result
 
@@ -48,7 +48,7 @@ def test_stopped_at_a_block_boundary_it_goes_on_bit_for_bit(
     with pytest.raises(KeyboardInterrupt):
         bench.run(stop_after_save(blocks))
     assert bench.done == bench.paid == blocks * BLOCK
-    assert everything(bench.run()) == whole_training
+    assert collect_tensors(bench.run()) == whole_training
     assert merge_blocks(Ledger.open(bench.path).charges) == [PLAN.make_charge(PLAN.steps)]
 
 
@@ -61,7 +61,7 @@ def test_stopped_inside_a_block_it_runs_what_was_paid_for_again(
         bench.run(after=stop_at(step))
     assert bench.done == step // BLOCK * BLOCK
     assert bench.paid == bench.done + BLOCK
-    assert everything(bench.run()) == whole_training
+    assert collect_tensors(bench.run()) == whole_training
     assert merge_blocks(Ledger.open(bench.path).charges) == [PLAN.make_charge(PLAN.steps)]
 
 
@@ -73,7 +73,7 @@ def test_stopped_again_and_again_with_blocks_of_any_size(block: int, whole_train
             bench.run(after=stop_at(step), block=block)
         assert bench.done <= bench.paid <= bench.done + 12
         block = block % 4 + 1
-    assert everything(bench.run()) == whole_training
+    assert collect_tensors(bench.run()) == whole_training
     assert bench.paid == PLAN.steps
 
 
@@ -95,7 +95,7 @@ def test_a_finished_training_is_not_run_again(whole_training: list[Any], tmp_pat
     bench = Bench(tmp_path)
     bench.run()
     taken: list[int] = []
-    assert everything(bench.run(after=taken.append)) == whole_training
+    assert collect_tensors(bench.run(after=taken.append)) == whole_training
     assert taken == []
     assert bench.paid == PLAN.steps
 
@@ -149,7 +149,7 @@ def test_ctrl_c_finishes_what_was_paid_for(step: int, whole_training: list[Any],
         bench.run(after=after, progress=lambda text, _: said.append(text))
     assert bench.done == bench.paid == (step // BLOCK + 1) * BLOCK
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert everything(bench.run()) == whole_training
+    assert collect_tensors(bench.run()) == whole_training
     assert bench.paid == PLAN.steps
 
 
@@ -166,7 +166,7 @@ def test_a_second_ctrl_c_stops_at_once(whole_training: list[Any], tmp_path: Path
         bench.run(after=after)
     assert (bench.done, bench.paid) == (3, 6)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert everything(bench.run()) == whole_training
+    assert collect_tensors(bench.run()) == whole_training
 
 
 @pytest.mark.usefixtures("hears_ctrl_c")
@@ -179,7 +179,7 @@ def test_an_existing_handler_is_kept(tmp_path: Path) -> None:
 
 def test_outside_the_main_thread_it_runs_too(tmp_path: Path, whole_training: list[Any]) -> None:
     results: list[Any] = []
-    thread = threading.Thread(target=lambda: results.append(everything(Bench(tmp_path).run())))
+    thread = threading.Thread(target=lambda: results.append(collect_tensors(Bench(tmp_path).run())))
     thread.start()
     thread.join()
     assert results == [whole_training]
@@ -233,7 +233,7 @@ def test_a_training_in_a_ledger_that_was_opened_anew_is_no_resumption(tmp_path: 
         bench.run(stop_after_save(1))
     checkpoint = Checkpoint.resume(bench.out, {})
     with pytest.raises(LedgerError, match="lacks what"):
-        toy(Ledger.open(bench.path), checkpoint=checkpoint).trainer.run()
+        make_toy(Ledger.open(bench.path), checkpoint=checkpoint).trainer.run()
     checkpoint.release()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.training.toy import DELTA, EPSILON, PLAN, ROWS, Toy, everything, examples, ledger_of, toy
+from tests.training.toy import DELTA, EPSILON, PLAN, ROWS, Toy, collect_tensors, draw_examples, make_ledger, make_toy
 from torch import nn
 
 from sundog.errors import BudgetExceededError
@@ -73,8 +73,8 @@ def test_an_invalid_plan_is_refused(change: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("block", [1, 5, 12, 100])
 def test_it_pays_for_its_steps_and_no_others(block: int) -> None:
-    ledger = ledger_of()
-    trained = toy(ledger, block=block)
+    ledger = make_ledger()
+    trained = make_toy(ledger, block=block)
     trained.trainer.run()
     assert trained.trainer.done == PLAN.steps
     assert merge_blocks(ledger.charges) == [PLAN.make_charge(PLAN.steps)]
@@ -84,48 +84,48 @@ def test_it_pays_for_its_steps_and_no_others(block: int) -> None:
 
 
 def test_every_step_was_paid_for_before_it_was_taken() -> None:
-    ledger = ledger_of()
+    ledger = make_ledger()
     seen = []
 
     def paid(number: int) -> None:
         seen.append(sum(charge.count for charge in ledger.charges))
         assert number + 1 <= seen[-1]
 
-    toy(ledger, after=paid, block=5).trainer.run()
+    make_toy(ledger, after=paid, block=5).trainer.run()
     assert seen == [5] * 5 + [10] * 5 + [12] * 2
 
 
 def test_a_training_that_the_ledger_does_not_cover_takes_no_step() -> None:
-    ledger = ledger_of(epsilon=0.3)
+    ledger = make_ledger(epsilon=0.3)
     taken: list[int] = []
-    trained = toy(ledger, after=taken.append, block=1)
-    before = everything(trained)
+    trained = make_toy(ledger, after=taken.append, block=1)
+    before = collect_tensors(trained)
     with pytest.raises(BudgetExceededError, match="refused: 'training' would bring"):
         trained.trainer.run()
     assert ledger.charges == ()
     assert taken == []
-    assert everything(trained) == before
+    assert collect_tensors(trained) == before
 
 
 def test_a_second_training_without_a_checkpoint_is_charged_like_the_first() -> None:
-    ledger = ledger_of(epsilon=6.0)
-    toy(ledger).trainer.run()
-    toy(ledger).trainer.run()
+    ledger = make_ledger(epsilon=6.0)
+    make_toy(ledger).trainer.run()
+    make_toy(ledger).trainer.run()
     assert merge_blocks(ledger.charges) == [PLAN.make_charge(2 * PLAN.steps)]
 
 
 def test_what_it_pays_for_is_what_the_step_does() -> None:
     for change in ({"noise_multiplier": 2.1}, {"expected_batch": 21.0}):
-        trained = toy(ledger_of())
+        trained = make_toy(make_ledger())
         for name, value in change.items():
             setattr(trained.trainer.step, name, value)
         with pytest.raises(ValueError, match="but the plan"):
-            Trainer(trained.trainer.step, examples(), PLAN, ledger_of())
+            Trainer(trained.trainer.step, draw_examples(), PLAN, make_ledger())
 
 
 def test_its_noise_is_that_of_the_ledger() -> None:
-    ledger = ledger_of()
-    trained = toy(ledger)
+    ledger = make_ledger()
+    trained = make_toy(ledger)
     trained.trainer.step.noise = NoiseSource.seeded(1)  # whoever made the step with another source is overruled
     trained.trainer.run()
     assert trained.trainer.step.noise is ledger.noise
@@ -139,8 +139,8 @@ def test_batches_are_drawn_anew_in_every_step_and_from_all_records() -> None:
             drawn.append(index)
             return super().take(index)
 
-    data = Noting(examples()._data)
-    toy(ledger_of(), data=data, largest_piece=1000).trainer.run()
+    data = Noting(draw_examples()._data)
+    make_toy(make_ledger(), data=data, largest_piece=1000).trainer.run()
     assert len(drawn) == PLAN.steps
     assert len({index.tobytes() for index in drawn}) == PLAN.steps
     sizes = [len(index) for index in drawn]
@@ -155,11 +155,11 @@ def test_batches_are_drawn_anew_in_every_step_and_from_all_records() -> None:
 def test_the_same_seeds_give_the_same_training_whatever_the_blocks() -> None:
     results: list[Any] = []
     for block in (None, 1, 7):
-        trained = toy(ledger_of(noise=NoiseSource.seeded(3)), block=block)
+        trained = make_toy(make_ledger(noise=NoiseSource.seeded(3)), block=block)
         torch.manual_seed(len(results))
         before = torch.get_rng_state()
         trained.trainer.run()
-        results.append(everything(trained))
+        results.append(collect_tensors(trained))
         assert torch.equal(torch.get_rng_state(), before)  # whoever calls keeps their own randomness
     assert results[0] == results[1] == results[2]
 
@@ -167,9 +167,9 @@ def test_the_same_seeds_give_the_same_training_whatever_the_blocks() -> None:
 def test_other_seeds_give_others() -> None:
     results = []
     for noise, seed in ((3, 5), (4, 5), (3, 6), (3, None)):
-        trained = toy(ledger_of(noise=NoiseSource.seeded(noise)), seed=seed)
+        trained = make_toy(make_ledger(noise=NoiseSource.seeded(noise)), seed=seed)
         trained.trainer.run()
-        results.append(repr(everything(trained)))
+        results.append(repr(collect_tensors(trained)))
     assert len(set(results)) == 4
 
 
@@ -204,7 +204,7 @@ def test_it_learns() -> None:
 def test_pieces_make_the_same_steps(largest: int) -> None:
     results = []
     for pieces in (4096, largest):
-        trained = toy(ledger_of(noise=NoiseSource.seeded(3)), largest_piece=pieces)
+        trained = make_toy(make_ledger(noise=NoiseSource.seeded(3)), largest_piece=pieces)
         trained.module[2].p = 0.0  # type: ignore[index]  # which example is dropped depends on the piece
         trained.trainer.run()
         results.append(torch.cat([p.detach().flatten() for p in trained.module.parameters()]))
@@ -212,7 +212,7 @@ def test_pieces_make_the_same_steps(largest: int) -> None:
 
 
 def test_empty_data_is_steps_of_noise() -> None:
-    trained = toy(ledger_of(), data=InMemory({"x": torch.zeros(0, 6), "y": torch.zeros(0)}))
+    trained = make_toy(make_ledger(), data=InMemory({"x": torch.zeros(0, 6), "y": torch.zeros(0)}))
     trained.trainer.run()
     assert trained.trainer.done == PLAN.steps
 
@@ -222,7 +222,7 @@ def test_an_error_in_a_step_stops_the_thread_and_leaves_randomness_alone() -> No
         if number == 3:
             raise OSError("gone")
 
-    trained = toy(ledger_of(), after=broken)
+    trained = make_toy(make_ledger(), after=broken)
     before = torch.get_rng_state()
     with pytest.raises(OSError, match="gone"):
         trained.trainer.run()
@@ -241,7 +241,7 @@ def test_rates_follow_the_schedule() -> None:
         assert trained is not None
         rates.append(trained.trainer.step.optimizer.param_groups[0]["lr"])
 
-    trained = toy(ledger_of(), after=note, schedule=make_cosine_schedule(12, last=0.1))
+    trained = make_toy(make_ledger(), after=note, schedule=make_cosine_schedule(12, last=0.1))
     trained.trainer.run()
     expected = [0.01 * (0.1 + 0.9 * (1 + math.cos(math.pi * i / 11)) / 2) for i in range(12)]
     assert rates == pytest.approx(expected)
@@ -250,7 +250,7 @@ def test_rates_follow_the_schedule() -> None:
 
 
 def test_a_rate_that_is_a_tensor_stays_one() -> None:
-    trained = toy(ledger_of(), schedule=lambda step: 0.5)
+    trained = make_toy(make_ledger(), schedule=lambda step: 0.5)
     rate = torch.tensor(0.01)
     trained.trainer.step.optimizer.param_groups[0]["lr"] = rate
     trained.trainer.run()
@@ -297,7 +297,7 @@ def test_a_step_that_has_the_data_receives_the_places(monkeypatch: pytest.Monkey
 
     class Holder:
         def __init__(self, step: PrivateStep) -> None:
-            self.step, self.data = step, examples()
+            self.step, self.data = step, draw_examples()
 
         def __call__(self, index: Index) -> None:
             self.step([self.data.take(index)])
@@ -305,8 +305,8 @@ def test_a_step_that_has_the_data_receives_the_places(monkeypatch: pytest.Monkey
     monkeypatch.setattr("sundog.training.trainer.GraphedStep", Holder)
     results = []
     for held in (False, True):
-        ledger = ledger_of(noise=NoiseSource.seeded(3))
-        trained = toy(ledger, largest_piece=ROWS)
+        ledger = make_ledger(noise=NoiseSource.seeded(3))
+        trained = make_toy(ledger, largest_piece=ROWS)
         if held:
             inner = trained.trainer
             trained.trainer = Trainer(
@@ -321,20 +321,20 @@ def test_a_step_that_has_the_data_receives_the_places(monkeypatch: pytest.Monkey
                 keep=inner.keep,
             )
         trained.trainer.run()
-        results.append(everything(trained))
+        results.append(collect_tensors(trained))
     assert results[0] == results[1]
 
 
 def test_a_file_ledger_and_no_checkpoint(tmp_path: Path) -> None:
     ledger = Ledger.create(tmp_path / "l", epsilon=EPSILON, delta=DELTA)
-    toy(ledger.run(epsilon=EPSILON, delta=DELTA)).trainer.run()
+    make_toy(ledger.run(epsilon=EPSILON, delta=DELTA)).trainer.run()
     assert merge_blocks(Ledger.open(tmp_path / "l").charges) == [PLAN.make_charge(PLAN.steps)]
 
 
 def test_a_plan_has_a_purpose() -> None:
     plan = TrainingPlan(0.05, 12, 2.0, 20.0, purpose="training of cluster 3")
-    ledger = ledger_of()
-    toy(ledger, plan=plan).trainer.run()
+    ledger = make_ledger()
+    make_toy(ledger, plan=plan).trainer.run()
     assert [(charge.purpose, charge.count) for charge in merge_blocks(ledger.charges)] == [
         ("training of cluster 3", 12)
     ]

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from tests.training.toy import DELTA, PLAN, everything, ledger_of, toy
+from tests.training.toy import DELTA, PLAN, collect_tensors, make_ledger, make_toy
 
 from sundog.cli import console
 from sundog.privacy.accountant import compute_epsilon
@@ -18,7 +18,7 @@ from sundog.training.progress_messages import format_duration
 
 def list_messages(ledger: Ledger, **options: Any) -> list[tuple[str, float]]:
     said: list[tuple[str, float]] = []
-    trained = toy(ledger, progress=lambda stage, done: said.append((stage, done)), **options)
+    trained = make_toy(ledger, progress=lambda stage, done: said.append((stage, done)), **options)
     trained.trainer.run()
     return said
 
@@ -30,7 +30,7 @@ def chatty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("chatty")
 def test_it_says_how_far_it_is_and_what_was_spent() -> None:
-    ledger = ledger_of()
+    ledger = make_ledger()
     ledger.spend(Charge(event=Pure(epsilon=0.1), purpose="before"))
     said = list_messages(ledger, block=4)
     assert len(said) == PLAN.steps + 1
@@ -49,7 +49,7 @@ def test_it_says_how_far_it_is_and_what_was_spent() -> None:
 
 def test_it_says_something_a_few_times_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sundog.training.progress_messages._INTERVAL", 1e9)
-    assert [done for _, done in list_messages(ledger_of())] == [1 / PLAN.steps, 1.0]  # the beginning and the end
+    assert [done for _, done in list_messages(make_ledger())] == [1 / PLAN.steps, 1.0]  # the beginning and the end
 
 
 @pytest.mark.usefixtures("chatty")
@@ -57,7 +57,12 @@ def test_the_loss_is_neither_shown_nor_computed() -> None:
     calls = []
     for show in (False, True):
         said: list[str] = []
-        trained = toy(ledger_of(), progress=lambda text, _: said.append(text), show_loss=show, largest_piece=4096)  # noqa: B023
+        trained = make_toy(
+            make_ledger(),
+            progress=lambda text, _: said.append(text),  # noqa: B023
+            show_loss=show,
+            largest_piece=4096,
+        )
         loss, count = trained.trainer.step.private_loss, 0
 
         def counted(batch: Any, loss: Any = loss) -> Any:
@@ -76,9 +81,9 @@ def test_the_loss_is_neither_shown_nor_computed() -> None:
 def test_showing_the_loss_changes_nothing_else() -> None:
     results = []
     for show in (False, True):
-        trained = toy(ledger_of(noise=NoiseSource.seeded(3)), show_loss=show, progress=lambda *_: None)
+        trained = make_toy(make_ledger(noise=NoiseSource.seeded(3)), show_loss=show, progress=lambda *_: None)
         trained.trainer.run()
-        results.append(everything(trained))
+        results.append(collect_tensors(trained))
     assert results[0] == results[1]
 
 
@@ -90,7 +95,7 @@ def test_plain_output_has_one_line_for_a_training(
         monkeypatch.setattr(console, "_EVERY", every)
         with console.show_progress() as report:
             report("planning", 0.0)
-            toy(ledger_of(), progress=report).trainer.run()
+            make_toy(make_ledger(), progress=report).trainer.run()
             report("saving", 0.0)
         said = capsys.readouterr().err.splitlines()
         training = [line for line in said if line.startswith("training: ")]

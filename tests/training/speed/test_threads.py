@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from tests.training.toy import DELTA, EPSILON, toy
+from tests.training.toy import DELTA, EPSILON, make_toy
 
 from sundog.data.schema import Schema
 from sundog.errors import SundogError
@@ -102,7 +102,7 @@ def test_a_step_is_compiled_where_that_saves_more_than_it_takes(
     compiled: list[int] = []
     monkeypatch.setattr(module, "helps_on_a_processor", lambda _: True)
     monkeypatch.setattr(module, "_MEASURED_STEPS", 3)
-    made = toy(Ledger(epsilon=EPSILON, delta=DELTA), largest_piece=1000, block=2)
+    made = make_toy(Ledger(epsilon=EPSILON, delta=DELTA), largest_piece=1000, block=2)
     monkeypatch.setattr(PrivateStep, "compile", lambda *_: compiled.append(made.trainer.done))
     made.trainer.after = lambda _: setattr(made.trainer.step, "seconds", seconds * made.trainer.step.taken)
     monkeypatch.setattr(PrivateStep, "take_compiled", lambda self, piece: self.take([piece]))
@@ -122,7 +122,7 @@ def test_a_compiler_that_fails_is_done_without(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(module, "_MEASURED_STEPS", 1)
     monkeypatch.setattr(module, "_COMPILE_SECONDS", -1.0)
     monkeypatch.setattr(PrivateStep, "compile", fail)
-    made = toy(Ledger(epsilon=EPSILON, delta=DELTA), largest_piece=1000, block=2)
+    made = make_toy(Ledger(epsilon=EPSILON, delta=DELTA), largest_piece=1000, block=2)
     with pytest.warns(UserWarning, match="training continues without compiling: the step could not be compiled"):
         made.trainer.run()
     assert made.trainer.done == made.trainer.plan.steps
