@@ -34,3 +34,5 @@ class Called:
 
 
 Sundog = Callable[..., Called]
+
+PLAIN = ("--model", "independent")  # the quickest

@@ -1,9 +1,8 @@
-"""Every command with valid input: its output, its files, its exit code."""
+"""Help, fit, schema, plan, ledger and demo with valid input: output, files, exit codes."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -14,12 +13,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from tests.cli.calling import Sundog
+from tests.cli.calling import PLAIN, Sundog
 
 from sundog.cli.main import app
-from sundog.data.reading.read import encode, read
 from sundog.data.schema import Schema
-from sundog.fit.synthesizer import Synthesizer
 from sundog.privacy.accountant import compute_epsilon
 from sundog.privacy.calibration import make_training_charges
 from sundog.privacy.ledger import Ledger
@@ -27,6 +24,7 @@ from sundog.release.release import Release
 
 COMMANDS = [str(command.name) for command in app.registered_commands]
 PROGRAM = Path(sys.executable).with_name("sundog")
+
 
 # --- help ---
 
@@ -79,7 +77,6 @@ def test_the_version_is_printed(sundog: Sundog) -> None:
 
 # --- fit ---
 
-PLAIN = ("--model", "independent")  # the quickest
 FIT = ("fit", "people.csv", "--schema", "people.yaml", "--epsilon", "1", "--delta", "1e-6", *PLAIN)
 
 
@@ -171,187 +168,6 @@ def test_test_noise_is_marked_from_end_to_end(sundog: Sundog, here: Path) -> Non
     assert verified.code == 1
     assert verified.out.startswith("new.sundog: NO: NOT PRIVATE")
     assert sundog("verify", "new.sundog", "--json").json["ok"] is False
-
-
-# --- sample ---
-
-
-@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "npz", "tsv"])
-def test_samples_are_written_in_every_format(suffix: str, sundog: Sundog, here: Path) -> None:
-    called = sundog("sample", "people.sundog", "-n", "50", "--seed", "7", "-o", f"fake.{suffix}")
-    assert called.code == 0
-    assert called.out == f"fake.{suffix}: 50 synthetic records\n"
-    schema = Release.load("people.sundog").schema
-    records = encode(read(Path(f"fake.{suffix}"), schema), schema)
-    expected = next(Release.load("people.sundog").batches(50, seed=7))
-    assert {name: codes.tolist() for name, codes in records.codes.items()} == {
-        name: codes.tolist() for name, codes in expected.codes.items()
-    }
-
-
-@pytest.mark.parametrize("n", [0, 1])
-@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "npz"])
-def test_samples_of_no_record_and_of_one_are_written(n: int, suffix: str, sundog: Sundog, here: Path) -> None:
-    called = sundog("sample", "people.sundog", "-n", n, "-o", f"fake.{suffix}")
-    assert called.code == 0
-    assert called.out == f"fake.{suffix}: {n} synthetic records\n"
-    if suffix.startswith("csv"):
-        assert pd.read_csv(f"fake.{suffix}").shape == (n, 4)
-
-
-def test_images_are_written_as_a_picture(sundog: Sundog, here: Path) -> None:
-    Path("digits.yaml").write_text(
-        "columns:\n  image: {type: image, shape: [3, 3], levels: 4}\n  label: {type: categorical, values: [0, 1]}\n"
-    )
-    rng = np.random.default_rng(0)
-    np.savez("digits.npz", image=rng.integers(0, 4, (60, 3, 3)), label=rng.integers(0, 2, 60))
-    fitted = sundog("fit", "digits.npz", "--schema", "digits.yaml", "--epsilon", "5", "-o", "digits.sundog", *PLAIN)
-    assert fitted.err.endswith("or   sundog sample digits.sundog -o synthetic.png\n")
-    assert sundog("sample", "digits.sundog", "-o", "digits.png").out == "digits.png: 100 synthetic records\n"
-    assert Path("digits.png").read_bytes().startswith(b"\x89PNG")
-    assert sundog("sample", "digits.sundog", "-n", "7", "--where", "label=1", "-o", "ones.png").code == 0
-
-
-def test_a_table_is_not_written_as_a_picture(sundog: Sundog, here: Path) -> None:
-    called = sundog("sample", "people.sundog", "-o", "fake.png")
-    assert called.code == 2
-    assert "fake.png: a picture shows images or series, and the schema has neither" in called.err
-    assert not Path("fake.png").exists()
-
-
-def test_by_default_a_sample_is_as_large_as_the_data(sundog: Sundog, here: Path) -> None:
-    called = sundog("sample", "people.sundog", "-o", "fake.csv", "--json")
-    assert called.json == {"file": "fake.csv", "records": Release.load("people.sundog").records}
-
-
-def test_only_samples_with_the_same_seed_are_equal(sundog: Sundog, here: Path) -> None:
-    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        assert sundog("sample", "people.sundog", "-n", "40", "--seed", seed, "-o", f"{name}.csv").code == 0
-    a, b, c = (Path(f"{name}.csv").read_bytes() for name in "abc")
-    assert a == b != c
-
-
-def test_a_sample_satisfies_conditions(sundog: Sundog, here: Path) -> None:
-    conditions = ("--where", "sex=f", "--where", " age = 42 ", "--where", "seen=2020-02-29")
-    assert sundog("sample", "people.sundog", "-n", "20", *conditions, "-o", "fake.csv").code == 0
-    frame = pd.read_csv("fake.csv")
-    assert set(frame["sex"]) == {"f"}
-    assert set(frame["age"]) == {42}
-    assert set(frame["seen"]) == {"2020-02-29"}
-    assert frame["height"].nunique() > 1
-
-
-def test_conditions_take_values_literally(sundog: Sundog, here: Path) -> None:
-    schema = Schema.from_dict({"columns": {"x": {"type": "categorical", "values": ["a", " a ", "NA"]}}})
-    Synthesizer("independent", epsilon=1.0, delta=1e-6).fit({"x": ["a", " a ", "NA"] * 20}, schema, out="x.sundog")
-    for value in ("a", " a ", "NA"):
-        assert sundog("sample", "x.sundog", "-n", "5", "--where", f"x={value}", "-o", "fake.csv", "--force").code == 0
-        assert set(pd.read_csv("fake.csv", keep_default_na=False)["x"]) == {value}
-    complaint = sundog("sample", "x.sundog", "-n", "5", "--where", "x=a ", "-o", "never.csv").complaint
-    assert complaint.startswith("where: column 'x': 'a ' is not a declared value, but ' a ' is; ")
-    assert complaint.endswith("; ask for a value that the schema declares")
-    assert not Path("never.csv").exists()
-
-
-def test_a_condition_may_require_a_missing_value(sundog: Sundog, here: Path) -> None:
-    assert sundog("sample", "people.sundog", "-n", "5", "--where", "height=", "-o", "fake.csv").code == 0
-    assert pd.read_csv("fake.csv")["height"].isna().all()
-    complaint = sundog("sample", "people.sundog", "-n", "5", "--where", "age=", "-o", "never.csv").complaint
-    assert complaint.startswith("where: column 'age': ")
-    assert "row" not in complaint
-    assert complaint.endswith("; ask for a value that the schema declares")
-
-
-def test_a_sample_replaces_a_file_with_force(sundog: Sundog, here: Path) -> None:
-    for n in (30, 5):
-        assert sundog("sample", "people.sundog", "-n", n, "-o", "fake.csv", "--force").code == 0
-    assert len(pd.read_csv("fake.csv")) == 5
-    assert not list(here.glob(".*"))
-
-
-# --- certificate, verify, key, sign ---
-
-
-def test_a_certificate_is_printed_as_text_and_as_json(sundog: Sundog, here: Path) -> None:
-    release = Release.load("people.sundog")
-    assert sundog("certificate", "people.sundog").out == f"{release.certificate}\n"
-    called = sundog("certificate", "people.sundog", "--json")
-    assert called.json == release.certificate.to_dict()
-    assert called.err == ""
-
-
-def test_a_signature_is_verified_with_the_right_key_only(sundog: Sundog, here: Path) -> None:
-    unsigned = sundog("verify", "people.sundog")
-    assert unsigned.code == 3
-    assert "adds up; UNSIGNED: nobody vouches for it" in unsigned.out
-    assert "holds" not in unsigned.out
-    assert "signed by  nobody" in unsigned.out
-    for name in ("hospital", "stranger"):
-        assert sundog("key", name).code == 0
-    assert Path("hospital.key").stat().st_mode & 0o077 == 0
-    not_signed = sundog("verify", "people.sundog", "--key", "hospital.pub")
-    assert (not_signed.code, not_signed.out.splitlines()[0]) == (1, "people.sundog: NO: it is not signed")
-    signed = sundog("sign", "people.sundog", "--key", "hospital.key")
-    assert signed.code == 0
-    right = sundog("verify", "people.sundog", "--key", "hospital.pub")
-    assert right.code == 0
-    assert "people.sundog: holds" in right.out
-    assert "(the given key)" in right.out
-    wrong = sundog("verify", "people.sundog", "--key", "stranger.pub")
-    assert wrong.code == 1
-    assert wrong.out.splitlines()[0] == "people.sundog: NO: the signature is not by the given key"
-    nobody = sundog("verify", "people.sundog")
-    assert nobody.code == 3
-    assert "holds" not in nobody.out
-    assert "compare with the owner's" in nobody.out
-    assert sundog("verify", "people.sundog", "--json").json["status"] == "signed by an unknown key"
-
-
-def test_verify_prints_json(sundog: Sundog, here: Path) -> None:
-    called = sundog("verify", "people.sundog", "--json")
-    assert called.code == 3
-    release = Release.load("people.sundog")
-    found = {"ok": False, "status": "unsigned", "problems": [], "warnings": [], "hash": release.hash, "signed_by": None}
-    assert called.json == found
-    sundog("key", "hospital")
-    no = sundog("verify", "people.sundog", "--key", "hospital.pub", "--json")
-    assert no.code == 1
-    assert (no.json["status"], no.json["problems"]) == ("no", ["it is not signed"])
-    sundog("sign", "people.sundog", "--key", "hospital.key")
-    yes = sundog("verify", "people.sundog", "--key", "hospital.pub", "--json")
-    assert yes.code == 0
-    assert (yes.json["ok"], yes.json["status"]) == (True, "holds")
-
-
-def test_a_release_that_fails_a_check_is_not_signed(sundog: Sundog, here: Path) -> None:
-    release = Release.load("people.sundog")
-    release.document.manifest["certificate"]["epsilon"] = 0.5
-    release.save("false.sundog")
-    before = Path("false.sundog").read_bytes()
-    sundog("key", "hospital")
-    refused = sundog("sign", "false.sundog", "--key", "hospital.key")
-    assert refused.code == 1
-    assert "above the claimed 0.5" in refused.out
-    assert "not signed" in refused.out
-    assert Path("false.sundog").read_bytes() == before
-
-
-def test_a_closed_pipe_does_not_change_the_exit_code_of_verify(sundog: Sundog, here: Path) -> None:
-    """`sundog verify … | true` asks for the exit code alone."""
-    sundog("key", "hospital")
-    sundog("sign", "people.sundog", "--key", "hospital.key")
-    program = "from sundog.cli.main import main; main()"
-    for arguments, expected in ((["--key", "hospital.pub"], 0), (["--json"], 3)):
-        reader, writer = os.pipe()
-        os.close(reader)
-        done = subprocess.run(
-            [sys.executable, "-c", program, "verify", "people.sundog", *arguments],
-            stdout=writer,
-            stderr=subprocess.PIPE,
-            check=False,
-        )
-        os.close(writer)
-        assert (done.returncode, done.stderr) == (expected, b"")
 
 
 # --- schema ---
@@ -479,14 +295,3 @@ def test_a_pipe_that_is_closed_early_is_not_an_error(made: Path) -> None:
     assert done.returncode == 0
     assert done.stdout == "sundog certificate\n"
     assert done.stderr == ""
-
-
-def test_a_sample_satisfies_ranges_and_lists(sundog: Sundog, here: Path) -> None:
-    conditions = ("age>=40", "age<65", "sex in f", "seen>=2020-03-01", "height!=")
-    asked = [word for condition in conditions for word in ("--where", condition)]
-    assert sundog("sample", "people.sundog", "-n", "200", *asked, "-o", "fake.csv").code == 0
-    frame = pd.read_csv("fake.csv")
-    assert frame["age"].between(40, 64).all()
-    assert set(frame["sex"]) == {"f"}
-    assert (frame["seen"] >= "2020-03-01").all()
-    assert not frame["height"].isna().any()

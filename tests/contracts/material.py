@@ -65,7 +65,7 @@ def decode_records(records: Records) -> dict[str, Any]:
 def random_records(schema: Schema, n: int, seed: int = 0) -> Records:
     """Records drawn uniformly from the declared domain, nulls included."""
     rng = np.random.default_rng(seed)
-    return Records(schema, {name: _codes(column, n, rng) for name, column in schema.columns.items()}, n)
+    return Records(schema, {name: _draw_codes(column, n, rng) for name, column in schema.columns.items()}, n)
 
 
 def constant_records(schema: Schema, n: int, *, last: bool = False) -> Records:
@@ -81,7 +81,7 @@ def constant_records(schema: Schema, n: int, *, last: bool = False) -> Records:
     return Records(schema, codes, n)
 
 
-def joined(first: Records, second: Records) -> Records:
+def join_records(first: Records, second: Records) -> Records:
     """The records of both."""
     codes = {
         name: sparse.vstack([first.codes[name], second.codes[name]], format="csr")
@@ -92,7 +92,7 @@ def joined(first: Records, second: Records) -> Records:
     return Records(first.schema, codes, len(first) + len(second))
 
 
-def plain(codes: Any) -> Any:
+def to_lists(codes: Any) -> Any:
     """Codes or decoded values as nested lists, sparse or not, so that they can be compared."""
     if hasattr(codes, "toarray"):
         codes = codes.toarray()
@@ -115,10 +115,10 @@ def same_samples(first: pd.DataFrame | dict[str, Any], second: pd.DataFrame | di
         return first.equals(second)
     assert isinstance(first, dict)
     assert isinstance(second, dict)
-    return list(first) == list(second) and all(plain(first[name]) == plain(second[name]) for name in first)
+    return list(first) == list(second) and all(to_lists(first[name]) == to_lists(second[name]) for name in first)
 
 
-def _codes(column: Any, n: int, rng: np.random.Generator) -> Any:
+def _draw_codes(column: Any, n: int, rng: np.random.Generator) -> Any:
     if isinstance(column, SetColumn):
         held = rng.random((n, *column.shape)) < 0.4
         held &= np.cumsum(held, axis=1) <= column.max_size

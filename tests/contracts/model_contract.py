@@ -21,11 +21,11 @@ from tests.contracts.material import (
     arrays_of,
     constant_records,
     decode_records,
-    joined,
-    plain,
+    join_records,
     random_records,
     same_samples,
     schema_of,
+    to_lists,
 )
 
 from sundog.data.bin_refinement import Refinement
@@ -78,7 +78,7 @@ class ModelContract:
             records: what to fit.
             repeatable: with the same noise each time, for what chance could spoil: noise may leave a single value.
         """
-        codes = {name: plain(codes) for name, codes in records.codes.items()}
+        codes = {name: to_lists(codes) for name, codes in records.codes.items()}
         key = (type(self), repeatable, json.dumps([records.schema.to_dict(), codes]))
         if key not in _FITS:
             plan = self.plan(records.schema)
@@ -277,18 +277,18 @@ class ModelContract:
         again = encode(read(arrays_of(release, 300, seed=4), schema), schema)
         for name, column in schema.columns.items():
             assert isinstance(column, SetColumn) or drawn.codes[name].dtype == column.dtype
-            assert plain(again.codes[name]) == plain(drawn.codes[name])
+            assert to_lists(again.codes[name]) == to_lists(drawn.codes[name])
 
     @every_kind
     def test_one_extreme_record_more_changes_no_shape_and_no_key(self, kind: str) -> None:
         schema = schema_of(KINDS[kind])
         few = constant_records(schema, 200)
-        more = joined(few, constant_records(schema, 1, last=True))
+        more = join_records(few, constant_records(schema, 1, last=True))
         state, larger = (self.fit(records)[0].state() for records in (few, more))
         assert {n: (t.shape, t.dtype) for n, t in state.tensors.items()} == {
             n: (t.shape, t.dtype) for n, t in larger.tensors.items()
         }
-        assert _keys(state.config) == _keys(larger.config)
+        assert _list_keys(state.config) == _list_keys(larger.config)
 
     # --- a state that is none ---
 
@@ -297,7 +297,7 @@ class ModelContract:
         model, _, _ = self.fit(random_records(schema, 50))
         again = self.model.from_state(schema, model.state())
         codes, other = (m.sample(20, np.random.default_rng(1), {}) for m in (model, again))
-        assert {name: plain(codes[name]) for name in codes} == {name: plain(other[name]) for name in other}
+        assert {name: to_lists(codes[name]) for name in codes} == {name: to_lists(other[name]) for name in other}
         assert again.state().config == model.state().config
 
     def test_a_model_does_not_share_weights_with_the_state_it_came_from(self) -> None:
@@ -309,7 +309,7 @@ class ModelContract:
         for tensor in copied.tensors.values():
             tensor[...] = 0
         after = model.sample(20, np.random.default_rng(1), {})
-        assert {name: plain(before[name]) for name in before} == {name: plain(after[name]) for name in after}
+        assert {name: to_lists(before[name]) for name in before} == {name: to_lists(after[name]) for name in after}
 
     def test_reading_a_state_draws_no_random_numbers(self) -> None:
         schema = schema_of(KINDS["mix"])
@@ -323,7 +323,7 @@ class ModelContract:
         schema = schema_of(KINDS["mix"])
         state = self.fit(random_records(schema, 50))[0].state()
         for name, tensor in state.tensors.items():
-            harmed = {**state.tensors, name: _harmed(tensor, harm)}
+            harmed = {**state.tensors, name: _damage(tensor, harm)}
             if harm == "gone":
                 del harmed[name]
             with pytest.raises(ReleaseError):
@@ -370,7 +370,7 @@ class ModelContract:
             self.model.from_state(wider, state)
 
 
-def _harmed(tensor: Any, harm: str) -> Any:
+def _damage(tensor: Any, harm: str) -> Any:
     if harm == "shape":
         return np.concatenate([tensor, tensor[..., :1]], axis=-1)
     if harm == "axis":
@@ -386,6 +386,6 @@ def _harmed(tensor: Any, harm: str) -> Any:
     return tensor[..., :0]
 
 
-def _keys(value: Any) -> Any:
+def _list_keys(value: Any) -> Any:
     """The keys of nested dicts, without what they hold."""
-    return {key: _keys(inner) for key, inner in value.items()} if isinstance(value, dict) else None
+    return {key: _list_keys(inner) for key, inner in value.items()} if isinstance(value, dict) else None

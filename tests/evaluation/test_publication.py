@@ -28,14 +28,14 @@ SCHEMA = Schema.from_dict(
 FOREST = "utility.tstr.forest.accuracy"
 
 
-def records(count: int, seed: int, share: float = 0.5) -> Records:
+def draw_records(count: int, seed: int, share: float = 0.5) -> Records:
     rng = np.random.default_rng(seed)
     codes = {"age": rng.integers(0, 10, count).astype(np.uint8), "sex": (rng.random(count) < share).astype(np.uint8)}
     return Records(SCHEMA, codes, count)
 
 
 def make_frame(count: int, seed: int) -> pd.DataFrame:
-    of = records(count, seed)
+    of = draw_records(count, seed)
     return pd.DataFrame({"age": of.codes["age"], "sex": np.array(["f", "m"])[of.codes["sex"]]})
 
 
@@ -44,7 +44,7 @@ def release() -> Release:
     return Synthesizer("independent", epsilon=1.0, delta=1e-6).fit(make_frame(300, 9), SCHEMA).release_
 
 
-def published(
+def publish(
     release: Release, real: Records, fake: Records, epsilon: float, ledger: Ledger, right: int | None = None
 ) -> Measures:
     models = [] if right is None else [FOREST]
@@ -54,7 +54,7 @@ def published(
 
 def test_the_ledger_pays_exactly_what_was_asked_for(release: Release) -> None:
     ledger = Ledger(epsilon=1.0, delta=1e-6)
-    published(release, records(1000, 0), records(1000, 1), 0.5, ledger)
+    publish(release, draw_records(1000, 0), draw_records(1000, 1), 0.5, ledger)
     assert 0.495 < ledger.compute_spent() <= 0.5
     purposes = {charge.purpose for charge in ledger.charges}
     assert purposes == {"published marginal of age", "published marginal of sex"}
@@ -62,7 +62,7 @@ def test_the_ledger_pays_exactly_what_was_asked_for(release: Release) -> None:
 
 def test_a_ledger_that_cannot_pay_refuses_before_anything_is_read(release: Release) -> None:
     ledger = Ledger(epsilon=0.6, delta=1e-6)
-    published(release, records(1000, 0), records(1000, 1), 0.5, ledger)
+    publish(release, draw_records(1000, 0), draw_records(1000, 1), 0.5, ledger)
     with pytest.raises(BudgetExceededError):
         Publication.plan(release, [], epsilon=0.5, ledger=ledger)
     with pytest.raises(BudgetExceededError):
@@ -110,9 +110,9 @@ def test_one_record_changes_one_cell_of_each_marginal_and_one_answer_of_each_mod
 
 
 def test_many_records_give_nearly_the_true_figures(release: Release) -> None:
-    real, fake = records(200_000, 0, share=0.5), records(200_000, 1, share=0.7)
-    truth = distance(real, fake)
-    found = published(release, real, fake, 1.0, Ledger(epsilon=1.0, delta=1e-6), right=812)
+    real, fake = draw_records(200_000, 0, share=0.5), draw_records(200_000, 1, share=0.7)
+    truth = compute_distance(real, fake)
+    found = publish(release, real, fake, 1.0, Ledger(epsilon=1.0, delta=1e-6), right=812)
     shown = found["fidelity.tvd_1way"]
     assert shown.value == pytest.approx(truth, abs=2e-3)
     assert shown.low <= truth <= shown.high
@@ -121,7 +121,7 @@ def test_many_records_give_nearly_the_true_figures(release: Release) -> None:
     assert accuracy.low < 0.812 < accuracy.high
 
 
-def distance(real: Records, fake: Records) -> float:
+def compute_distance(real: Records, fake: Records) -> float:
     shares = [
         [np.bincount(of.codes[name], minlength=size) / len(of) for of in (real, fake)]
         for name, size in (("age", 10), ("sex", 2))
@@ -132,11 +132,11 @@ def distance(real: Records, fake: Records) -> float:
 def test_the_interval_holds_what_the_noise_may_have_done(release: Release, monkeypatch: pytest.MonkeyPatch) -> None:
     """At a small ε nineteen of twenty intervals, or more, hold the figure without noise."""
     monkeypatch.setattr(Ledger, "private", True)  # so that noise with a seed will do
-    real, fake = records(500, 0), records(500, 1, share=0.8)
-    truth, inside = distance(real, fake), 0
+    real, fake = draw_records(500, 0), draw_records(500, 1, share=0.8)
+    truth, inside = compute_distance(real, fake), 0
     for seed in range(40):
         ledger = Ledger(epsilon=0.5, delta=1e-6, noise=NoiseSource.seeded(seed))
-        found = published(release, real, fake, 0.5, ledger)["fidelity.tvd_1way"]
+        found = publish(release, real, fake, 0.5, ledger)["fidelity.tvd_1way"]
         inside += found.low <= truth <= found.high
     assert inside >= 36
 
@@ -147,7 +147,9 @@ def test_figures_are_noisy_by_as_much_as_is_paid_for(release: Release, monkeypat
     shares, sigma = [], 0.0
     for seed in range(80):
         ledger = Ledger(epsilon=1.0, delta=1e-6, noise=NoiseSource.seeded(seed))
-        shares.append(published(release, records(100, 0), records(100, 1), 1.0, ledger, right=500)[FOREST].value)
+        shares.append(
+            publish(release, draw_records(100, 0), draw_records(100, 1), 1.0, ledger, right=500)[FOREST].value
+        )
         charge = next(charge for charge in ledger.charges if "accuracy" in charge.purpose)
         sigma = float(getattr(charge.event, "sigma"))  # noqa: B009  other events have none
     expected = sigma / 1000 / np.sqrt(2)  # of right / (right + wrong), both noisy, at a half

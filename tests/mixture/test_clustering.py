@@ -32,7 +32,7 @@ FEATURES = Features(IMAGES)
 BUDGET = Budget(1.0, 1e-5)
 
 
-def stripes(n: int, seed: int = 0) -> tuple[Records, npt.NDArray[np.int64]]:
+def draw_stripes(n: int, seed: int = 0) -> tuple[Records, npt.NDArray[np.int64]]:
     """Images with one bright row of five and a little noise, and which row it is."""
     rng = np.random.default_rng(seed)
     kind = rng.integers(0, 5, n)
@@ -45,7 +45,7 @@ def planned(records: int = 6000, clusters: int = 5, epsilon: float = 1.0, **chan
     return plan_clustering(Budget(epsilon, 1e-5), records=records, clusters=clusters, **changes)
 
 
-def purity(kind: npt.NDArray[np.int64], owner: npt.NDArray[np.int64]) -> float:
+def compute_purity(kind: npt.NDArray[np.int64], owner: npt.NDArray[np.int64]) -> float:
     table = np.zeros((5, owner.max() + 1))
     np.add.at(table, (kind, owner), 1)
     return float(table.max(axis=0).sum() / len(kind))
@@ -81,7 +81,7 @@ def test_less_budget_or_fewer_records_mean_fewer_dimensions_and_iterations() -> 
         ("iterations", 0),
     ],
 )
-def test_settings_that_are_none_are_refused(name: str, value: object) -> None:
+def test_invalid_settings_are_refused(name: str, value: object) -> None:
     with pytest.raises(SundogError, match=name):
         MixtureConfiguration.of(IndependentConfiguration, {name: value}, clusters=5, public=False)
 
@@ -97,18 +97,18 @@ def test_settings_are_kept() -> None:
 @pytest.mark.parametrize("kernel", ["gaussian", "exponential"])
 @pytest.mark.parametrize("public", [False, True])
 def test_clusters_are_found(public: bool, kernel: str) -> None:
-    records, kind = stripes(6000)
+    records, kind = draw_stripes(6000)
     ledger = Ledger(epsilon=2.0, delta=1e-5)
     plan = planned(epsilon=2.0, public=public, kernel=kernel, dimension=64)
     seen: list[tuple[str, float]] = []
     context = FitContext(
         seed=1,
-        public=stripes(300, seed=9)[0] if public else None,
+        public=draw_stripes(300, seed=9)[0] if public else None,
         progress=lambda stage, done: seen.append((stage, done)),
     )
     clusters = find_clusters(FEATURES, records, plan, ledger, context)
     owner = clusters.assign(FEATURES, records)
-    assert purity(kind, owner) > 0.8  # a fifth, if nothing is learned
+    assert compute_purity(kind, owner) > 0.8  # a fifth, if nothing is learned
     np.testing.assert_allclose(clusters.counts, np.bincount(owner, minlength=5), atol=6 * plan.counts_noise + 20)
     assert ledger.charges == plan.charges
     assert find_unpaid_clustering(ledger.charges, public=public) == []
@@ -128,26 +128,26 @@ def test_everything_is_charged_in_one_line_before_anything_is_drawn() -> None:
     ledger = Ledger(epsilon=1.0, delta=1e-5, noise=Untouchable())
     plan = planned(records=200)
     with pytest.raises(Drawn):
-        find_clusters(FEATURES, stripes(200)[0], plan, ledger, FitContext(seed=0))
+        find_clusters(FEATURES, draw_stripes(200)[0], plan, ledger, FitContext(seed=0))
     assert [entry.charges for entry in ledger.entries] == [plan.charges]
     poor = Ledger(epsilon=0.5, delta=1e-5, noise=Untouchable())
     with pytest.raises(BudgetExceededError):
-        find_clusters(FEATURES, stripes(200)[0], plan, poor, FitContext(seed=0))
+        find_clusters(FEATURES, draw_stripes(200)[0], plan, poor, FitContext(seed=0))
     assert poor.entries == ()
 
 
 def test_what_was_paid_for_and_lost_is_not_paid_for_again() -> None:
     ledger, plan = Ledger(epsilon=1.0, delta=1e-5), planned(records=300)
     ledger.spend(*plan.charges)
-    find_clusters(FEATURES, stripes(300)[0], plan, Prepaid(ledger, plan.charges), FitContext(seed=0))
+    find_clusters(FEATURES, draw_stripes(300)[0], plan, Prepaid(ledger, plan.charges), FitContext(seed=0))
     assert ledger.charges == plan.charges
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 @pytest.mark.parametrize("public", [False, True])
 def test_few_records(count: int, public: bool) -> None:
-    records = stripes(count)[0]
-    context = FitContext(seed=0, public=stripes(40, seed=3)[0] if public else None)
+    records = draw_stripes(count)[0]
+    context = FitContext(seed=0, public=draw_stripes(40, seed=3)[0] if public else None)
     plan = planned(records=100, public=public)
     clusters = find_clusters(FEATURES, records, plan, Ledger(epsilon=1.0, delta=1e-5), context)
     owner = clusters.assign(FEATURES, records)
@@ -158,7 +158,7 @@ def test_few_records(count: int, public: bool) -> None:
 
 @pytest.mark.parametrize("clusters", [1, 3, 40])
 def test_records_that_are_all_equal(clusters: int) -> None:
-    records = stripes(1)[0].take([0] * 400)
+    records = draw_stripes(1)[0].take([0] * 400)
     plan = planned(records=400, clusters=clusters)
     found = find_clusters(FEATURES, records, plan, Ledger(epsilon=1.0, delta=1e-5), FitContext(seed=0))
     assert len(set(found.assign(FEATURES, records).tolist())) == 1
@@ -176,7 +176,7 @@ def test_records_of_every_kind(kind: str) -> None:
 @pytest.mark.parametrize("noisy", [True, False])
 def test_however_noisy_the_moments_numbers_stay_so_small_that_sums_are_exact(noisy: bool) -> None:
     """One record, and noise a thousand times as long: all that is compared is on the lattice, and not long."""
-    records = stripes(1)[0]
+    records = draw_stripes(1)[0]
     fourier = FourierFeatures.draw(
         width=FEATURES.width, dimension=32, distance=4.0, kernel="gaussian", rng=np.random.default_rng(0)
     )
@@ -201,18 +201,18 @@ def test_a_start_is_found_from_few_points(public: bool, monkeypatch: pytest.Monk
     k_means = clustering._run_k_means
     monkeypatch.setattr(clustering, "_run_k_means", noted)
     monkeypatch.setattr(clustering, "_POINTS", 50)
-    context = FitContext(seed=0, public=stripes(300, seed=3)[0] if public else None)
+    context = FitContext(seed=0, public=draw_stripes(300, seed=3)[0] if public else None)
     plan = planned(records=3, public=public)
-    find_clusters(FEATURES, stripes(100)[0], plan, Ledger(epsilon=1.0, delta=1e-5), context)
+    find_clusters(FEATURES, draw_stripes(100)[0], plan, Ledger(epsilon=1.0, delta=1e-5), context)
     assert [len(points) for points in seen] == [50, 15]
     assert np.linalg.norm(seen[0], axis=1).max() <= 2.01  # though three records have noise longer than they are
 
 
 def test_too_few_public_records_are_refused_before_anything_is_spent() -> None:
     ledger, plan = Ledger(epsilon=1.0, delta=1e-5), planned(public=True)
-    for public in (None, stripes(4)[0]):
+    for public in (None, draw_stripes(4)[0]):
         with pytest.raises(SundogError, match="public"):
-            find_clusters(FEATURES, stripes(20)[0], plan, ledger, FitContext(public=public))
+            find_clusters(FEATURES, draw_stripes(20)[0], plan, ledger, FitContext(public=public))
     assert ledger.entries == ()
 
 
@@ -222,20 +222,20 @@ def test_too_few_public_records_are_refused_before_anything_is_spent() -> None:
 @pytest.fixture(scope="module")
 def found() -> Clusters:
     ledger = Ledger(epsilon=1.0, delta=1e-5)
-    return find_clusters(FEATURES, stripes(300)[0], planned(records=300), ledger, FitContext(seed=0))
+    return find_clusters(FEATURES, draw_stripes(300)[0], planned(records=300), ledger, FitContext(seed=0))
 
 
 def test_arrays_bring_the_same_clusters_back(found: Clusters) -> None:
     tensors = found.to_tensors()
     assert {array.dtype for array in tensors.values()} == {np.dtype(np.float32)}
     again = Clusters.from_tensors(tensors)
-    records = stripes(500, seed=4)[0]
+    records = draw_stripes(500, seed=4)[0]
     np.testing.assert_array_equal(again.assign(FEATURES, records), found.assign(FEATURES, records))
     np.testing.assert_allclose(again.counts, found.counts, rtol=1e-6)
 
 
 def test_an_owner_does_not_depend_on_the_others(found: Clusters) -> None:
-    records = stripes(200, seed=5)[0]
+    records = draw_stripes(200, seed=5)[0]
     whole = found.assign(FEATURES, records)
     assert [int(found.assign(FEATURES, records.take([place]))[0]) for place in range(50)] == whole[:50].tolist()
 

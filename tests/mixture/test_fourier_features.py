@@ -28,7 +28,7 @@ from sundog.privacy.ledger import Ledger
 IMAGES = schema_of({"image": {"type": "image", "shape": [3, 4], "levels": 5}})
 
 
-def drawn(width: int, dimension: int, *, kernel: Kernel = "gaussian", distance: float = 2.0) -> FourierFeatures:
+def draw(width: int, dimension: int, *, kernel: Kernel = "gaussian", distance: float = 2.0) -> FourierFeatures:
     rng = np.random.default_rng(width + dimension)
     return FourierFeatures.draw(width=width, dimension=dimension, distance=distance, kernel=kernel, rng=rng)
 
@@ -43,7 +43,7 @@ def test_products_approach_the_kernel(kernel: Kernel) -> None:
     wanted = np.exp(-squared / distance) if kernel == "gaussian" else np.exp(-np.sqrt(squared / distance))
     errors = []
     for dimension in (200, 20_000):
-        z = drawn(6, dimension, kernel=kernel, distance=distance)(x)
+        z = draw(6, dimension, kernel=kernel, distance=distance)(x)
         errors.append(np.abs(z @ z.T - wanted).max())
     assert errors[1] < 0.04
     assert errors[1] < errors[0]
@@ -55,7 +55,7 @@ def test_products_approach_the_kernel(kernel: Kernel) -> None:
 def test_compact_records_and_dense_ones_agree(kind: str) -> None:
     schema = schema_of(KINDS[kind])
     records, features = random_records(schema, 40), Features(schema)
-    fourier = drawn(features.width, 30)
+    fourier = draw(features.width, 30)
     dense = features.to_dense(features.to_examples(records).take(np.arange(40))).numpy()
     streamed = np.concatenate(list(fourier.stream(features, records)))
     np.testing.assert_array_equal(streamed * fourier.scale, fourier(dense))
@@ -63,7 +63,7 @@ def test_compact_records_and_dense_ones_agree(kind: str) -> None:
 
 def test_neighbours_change_nothing_not_even_the_last_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     records, features = random_records(IMAGES, 301), Features(IMAGES)
-    fourier = drawn(features.width, 64)
+    fourier = draw(features.width, 64)
     whole = np.concatenate(list(fourier.stream(features, records)))
     monkeypatch.setattr(module, "_NUMBERS", 64 * 7)
     parts = list(fourier.stream(features, records.take(slice(1, None))))
@@ -76,21 +76,21 @@ wild = arrays.arrays(np.float64, (5, 3), elements=st.floats(-1e6, 1e6))
 
 @given(wild, st.integers(1, 40), st.floats(1e-6, 1e6), st.sampled_from(["gaussian", "exponential"]))
 def test_no_vector_is_longer_than_one(x: npt.NDArray[Any], dimension: int, distance: float, kernel: Kernel) -> None:
-    z = drawn(3, dimension, distance=distance, kernel=kernel)(x)
+    z = draw(3, dimension, distance=distance, kernel=kernel)(x)
     lengths = np.linalg.norm(z, axis=1)
     assert (lengths <= 1 + 1e-12).all()
     assert (lengths > 0.999).all()
 
 
 def test_more_frequencies_than_features() -> None:
-    fourier = drawn(3, 20)
+    fourier = draw(3, 20)
     assert fourier.weight.shape == (3, 10)
     assert fourier.dimension == 20
     np.testing.assert_array_equal(fourier.weight, np.rint(fourier.weight))
 
 
 def test_arrays_bring_the_same_features_back() -> None:
-    fourier = drawn(5, 8, kernel="exponential")
+    fourier = draw(5, 8, kernel="exponential")
     again = FourierFeatures(fourier.weight.astype(np.float32))
     np.testing.assert_array_equal(again.weight, fourier.weight)
 
@@ -98,7 +98,7 @@ def test_arrays_bring_the_same_features_back() -> None:
 # --- distances ------------------------------------------------------------------------------------------------------
 
 
-def pairs(records: Records) -> npt.NDArray[np.float64]:
+def measure_pairs(records: Records) -> npt.NDArray[np.float64]:
     features = Features(records.schema)
     rows = features.to_dense(features.to_examples(records).take(np.arange(len(records)))).numpy()
     found = (np.square(rows[:, None] - rows[None]) * balance_columns(features)).sum(axis=2)
@@ -108,14 +108,14 @@ def pairs(records: Records) -> npt.NDArray[np.float64]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_two_records_are_farther_than_the_largest_distance(kind: str) -> None:
     schema = schema_of(KINDS[kind])
-    assert pairs(random_records(schema, 60)).max() <= bound_distance(schema)
+    assert measure_pairs(random_records(schema, 60)).max() <= bound_distance(schema)
 
 
 @pytest.mark.parametrize("kind", ["labelled_images", "numbered_set", "mix"])
 def test_medians_are_about_the_median_of_all_pairs(kind: str) -> None:
     schema = schema_of(KINDS[kind])
     records, features = random_records(schema, 600), Features(schema)
-    low, high = np.quantile(pairs(records), [0.35, 0.65])
+    low, high = np.quantile(measure_pairs(records), [0.35, 0.65])
     assert low - 1e-3 <= compute_median_distance(features, records, np.random.default_rng(0)) <= high + 1e-3
     ledger = Ledger(epsilon=3.0, delta=1e-6)
     noisy = measure_median_distance(features, records, epsilon=2.0, ledger=ledger, purpose="width")

@@ -14,11 +14,11 @@ from tests.mixture.two_kinds import (
     COLUMNS,
     QUICK,
     TABLE,
-    configured,
-    independent,
+    configure_mixture,
+    fit_independent,
+    fit_vaes,
     left_of,
     two_kinds,
-    vaes,
 )
 
 from sundog.data.code_set import CodeSet
@@ -38,10 +38,12 @@ from sundog.privacy.noise import NoiseSource
 from sundog.release.certificate import certify
 from sundog.release.release import Release
 
+every_mixture = pytest.mark.parametrize("mixture", [fit_independent, fit_vaes], ids=["independent", "vaes"])
+
 # --- components and their weights ---
 
 
-@pytest.mark.parametrize("mixture", [independent, vaes])
+@every_mixture
 def test_similar_records_share_a_component(mixture: Any) -> None:
     found = mixture()
     left = left_of(found)
@@ -53,7 +55,7 @@ def test_similar_records_share_a_component(mixture: Any) -> None:
 
 
 def test_weights_are_noisy_counts_and_no_exact_ones() -> None:
-    plan = Mixture.plan(TABLE, BUDGET, configured("independent", clusters=4), already=(), records=3000)
+    plan = Mixture.plan(TABLE, BUDGET, configure_mixture("independent", clusters=4), already=(), records=3000)
     noise = plan.clustering.counts_noise
     found = [Mixture.fit(two_kinds(), plan, Ledger(epsilon=1.0, delta=1e-6), FitContext(seed=1)) for _ in range(2)]
     for mixture in found:
@@ -67,7 +69,7 @@ def test_weights_are_noisy_counts_and_no_exact_ones() -> None:
 
 
 def test_components_are_drawn_in_proportion() -> None:
-    mixture = independent()
+    mixture = fit_independent()
     drawn = mixture.sample(20_000, np.random.default_rng(2), {})
     assert np.mean(drawn["side"] == 0) == pytest.approx(0.75, abs=0.03)
     dark = drawn["shade"] < 5
@@ -118,7 +120,7 @@ def test_one_cluster_is_the_plain_model() -> None:
 
 @pytest.mark.parametrize("share", [0.02, 0.5])
 def test_the_clustering_has_its_share_and_the_components_have_the_rest(share: float) -> None:
-    configuration = configured("vae", clusters=5, clustering=share, **QUICK)
+    configuration = configure_mixture("vae", clusters=5, clustering=share, **QUICK)
     plan = Mixture.plan(TABLE, BUDGET, configuration, already=(), records=3000)
     clustering = [charge for charge in plan.charges if charge.purpose.startswith("clustering")]
     other = [charge for charge in plan.charges if charge not in clustering]
@@ -134,7 +136,7 @@ def test_the_clustering_has_its_share_and_the_components_have_the_rest(share: fl
 def test_it_costs_the_same_however_many_components_there_are(component: str, clusters: int) -> None:
     known = get_configuration(component).model_fields
     quick = {name: value for name, value in QUICK.items() if name in known}
-    configuration = configured(component, clusters=clusters, **quick)
+    configuration = configure_mixture(component, clusters=clusters, **quick)
     plan = Mixture.plan(TABLE, BUDGET, configuration, already=(), records=100)
     ledger = Ledger(epsilon=1.0, delta=1e-6)
     mixture = Mixture.fit(two_kinds(100), plan, ledger, FitContext(seed=1))
@@ -149,7 +151,7 @@ def test_a_public_column_is_private_within_a_cluster() -> None:
     columns = {**COLUMNS, "side": {**COLUMNS["side"], "public": True}}
     schema = schema_of(columns, records=3000)
     records = Records(schema, two_kinds().codes, 3000)
-    plan = Mixture.plan(schema, BUDGET, configured("independent"), already=(), records=3000)
+    plan = Mixture.plan(schema, BUDGET, configure_mixture("independent"), already=(), records=3000)
     assert "marginal of side" in [charge.purpose for charge in plan.charges]
     ledger = Ledger(epsilon=1.0, delta=1e-6)
     first = Mixture.fit(records, plan, ledger, FitContext(seed=1))
@@ -177,7 +179,7 @@ def test_what_public_records_began_need_not_be_paid_for() -> None:
 # --- conditions ---
 
 
-@pytest.mark.parametrize("mixture", [independent, vaes])
+@every_mixture
 @pytest.mark.parametrize(("side", "share"), [(0, 0.75), (1, 0.25)])
 def test_conditions_choose_components_as_bayes_would(mixture: Any, side: int, share: float) -> None:
     found = mixture()
@@ -192,7 +194,7 @@ def test_conditions_choose_components_as_bayes_would(mixture: Any, side: int, sh
 
 def test_the_chances_of_components_are_those_of_the_joint_distribution() -> None:
     """Against a slow count of how often a condition holds in each component."""
-    mixture = independent()
+    mixture = fit_independent()
     chances = mixture._compute_chances({"left0": 1, "shade": 2})
     joint = []
     for cluster, weight in enumerate(mixture.weights):
@@ -206,7 +208,7 @@ def test_the_chances_of_components_are_those_of_the_joint_distribution() -> None
 
 
 def test_sets_of_values_and_of_clusters_are_weighed_as_bayes_would() -> None:
-    mixture = independent()
+    mixture = fit_independent()
     where: dict[str, CodeSet | int] = {"left0": 1, "shade": CodeSet.between(2, 4)}
     joint = []
     for cluster, weight in enumerate(mixture.weights):
@@ -219,7 +221,7 @@ def test_sets_of_values_and_of_clusters_are_weighed_as_bayes_would() -> None:
     assert mixture._compute_chances({**where, "cluster": both}) == pytest.approx(mixture._compute_chances(where))
 
 
-@pytest.mark.parametrize("mixture", [independent, vaes])
+@every_mixture
 def test_a_cluster_and_another_condition_hold_together(mixture: Any) -> None:
     found = mixture()
     left = left_of(found)
@@ -229,7 +231,7 @@ def test_a_cluster_and_another_condition_hold_together(mixture: Any) -> None:
 
 
 def _release() -> Release:
-    return Release(TABLE, independent(), certify(Ledger(epsilon=1.0, delta=1e-6), TABLE))
+    return Release(TABLE, fit_independent(), certify(Ledger(epsilon=1.0, delta=1e-6), TABLE))
 
 
 @pytest.mark.parametrize("cluster", [0, "0", " 1 ", np.int64(1)], ids=repr)
@@ -310,7 +312,7 @@ def test_a_number_of_clusters_that_is_none_is_refused(clusters: Any) -> None:
         ("nonsense", 1),
     ],
 )
-def test_settings_that_are_none_are_refused(name: str, value: Any) -> None:
+def test_invalid_settings_are_refused(name: str, value: Any) -> None:
     ledger = Ledger(epsilon=1.0, delta=1e-6)
     with pytest.raises(SundogError, match=f"setting '{name}'"):
         Synthesizer("vae", epsilon=1.0, clusters=2, ledger=ledger, settings={name: value}).fit(
@@ -335,7 +337,7 @@ def test_shares_that_leave_nothing_are_refused_before_anything_is_spent(clusters
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 50.0])
 def test_the_largest_shares_leave_enough_for_what_else_there_is_to_pay(epsilon: float) -> None:
     """A count and a schema that were learned have an eighth of ε, at most."""
-    configuration = configured("vae", clustering=0.25, means=0.25, moments=0.25, **QUICK)
+    configuration = configure_mixture("vae", clustering=0.25, means=0.25, moments=0.25, **QUICK)
     before = [Charge(event=Pure(epsilon=epsilon / 8), purpose="before")]
     plan = Mixture.plan(TABLE, Budget(epsilon, 1e-6), configuration, already=before, records=3000)
     assert compute_epsilon([*before, *plan.charges], delta=1e-6) <= epsilon
@@ -343,7 +345,7 @@ def test_the_largest_shares_leave_enough_for_what_else_there_is_to_pay(epsilon: 
 
 def test_a_component_must_know_of_parts() -> None:
     with pytest.raises(SundogError, match="model 'gan' cannot be the component of a mixture"):
-        configured("gan")
+        configure_mixture("gan")
     with pytest.raises(SundogError, match="model 'mixture': say of what"):
         configure("mixture", {}, clusters=3)
     for name in MODELS:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.mixture.two_kinds import TABLE, independent, two_kinds, vaes
+from tests.mixture.two_kinds import TABLE, fit_independent, fit_vaes, two_kinds
 
 from sundog.data.schema import Schema
 from sundog.data.writing.write import to_frame
@@ -23,11 +23,11 @@ from sundog.release.certificate import certify
 from sundog.release.release import Release
 
 
-def _state() -> State:
-    return independent().state()
+def _fit_state() -> State:
+    return fit_independent().state()
 
 
-def _refused(schema: Schema, config: dict[str, Any], tensors: dict[str, Any]) -> None:
+def _check_refusal(schema: Schema, config: dict[str, Any], tensors: dict[str, Any]) -> None:
     with pytest.raises(ReleaseError):
         Mixture.from_state(schema, State(tensors, config))
 
@@ -59,9 +59,9 @@ def _refused(schema: Schema, config: dict[str, Any], tensors: dict[str, Any]) ->
     ],
     ids=lambda config: str(config)[:60],
 )
-def test_a_configuration_that_is_none_is_refused(config: dict[str, Any]) -> None:
-    state = _state()
-    _refused(TABLE, {**state.config, **config}, state.tensors)
+def test_an_invalid_configuration_is_refused(config: dict[str, Any]) -> None:
+    state = _fit_state()
+    _check_refusal(TABLE, {**state.config, **config}, state.tensors)
 
 
 @pytest.mark.parametrize(
@@ -83,21 +83,21 @@ def test_a_configuration_that_is_none_is_refused(config: dict[str, Any]) -> None
     ids=str,
 )
 def test_weights_that_are_none_are_refused(weights: Any) -> None:
-    state = _state()
+    state = _fit_state()
     with np.errstate(over="ignore"):
-        _refused(TABLE, state.config, {**state.tensors, "weights": weights})
+        _check_refusal(TABLE, state.config, {**state.tensors, "weights": weights})
 
 
 def test_arrays_of_more_or_fewer_components_are_refused() -> None:
-    state = _state()
+    state = _fit_state()
     for name, tensor in state.tensors.items():
         for harmed in (tensor[:1], np.concatenate([tensor, tensor]), tensor[0], np.float64(1.0)):
-            _refused(TABLE, state.config, {**state.tensors, name: np.asarray(harmed)})
+            _check_refusal(TABLE, state.config, {**state.tensors, name: np.asarray(harmed)})
 
 
 @pytest.mark.parametrize("weights", [[0.0, 1.0], [1.0, 0.0], [0.5 + 4e-7, 0.5 + 4e-7], [1e-300, 1.0]], ids=str)
 def test_odd_weights_draw_records_all_the_same(weights: list[float]) -> None:
-    state = _state()
+    state = _fit_state()
     mixture = Mixture.from_state(TABLE, State({**state.tensors, "weights": np.array(weights)}, state.config))
     rng = np.random.default_rng(0)
     for where in ({}, {"side": 1}, {"cluster": 0}, {"cluster": 0, "side": 1}):
@@ -106,7 +106,7 @@ def test_odd_weights_draw_records_all_the_same(weights: list[float]) -> None:
 
 
 def test_weights_that_add_up_to_a_little_more_than_one_draw_records_too() -> None:
-    state = _state()
+    state = _fit_state()
     tensors = {name: np.concatenate([tensor, tensor[:1]]) for name, tensor in state.tensors.items()}
     tensors["weights"] = np.array([0.5 + 4e-7, 0.5 + 4e-7, 0.0])
     config = {**state.config, "components": [*state.config["components"], state.config["components"][0]]}
@@ -115,7 +115,7 @@ def test_weights_that_add_up_to_a_little_more_than_one_draw_records_too() -> Non
 
 
 def test_a_mixture_comes_back_from_its_file_as_what_it_is(tmp_path: Path) -> None:
-    for mixture in (independent(), vaes()):
+    for mixture in (fit_independent(), fit_vaes()):
         release = Release(TABLE, mixture, certify(Ledger(epsilon=1.0, delta=1e-6), TABLE))
         release.save(tmp_path / "o.sundog")
         loaded = Release.load(tmp_path / "o.sundog")

@@ -39,27 +39,27 @@ def two_kinds(n: int = 3000, seed: int = 0, share: float = 0.75) -> Records:
     return Records(TABLE, {name: codes[name].astype(TABLE.columns[name].dtype) for name in COLUMNS}, n)
 
 
-def configured(component: str, *, clusters: int = 2, **settings: Any) -> MixtureConfiguration:
+def configure_mixture(component: str, *, clusters: int = 2, **settings: Any) -> MixtureConfiguration:
     """A quick clustering."""
     asked = {**CLUSTERED, **settings}
     return MixtureConfiguration.of(get_configuration(component), asked, clusters=clusters, public=False)
 
 
-def fitted(component: str, epsilon: float = 20.0, **settings: Any) -> Mixture:
-    configuration = configured(component, **{"dimension": 64, **settings})
+def fit_mixture(component: str, epsilon: float = 20.0, **settings: Any) -> Mixture:
+    configuration = configure_mixture(component, **{"dimension": 64, **settings})
     plan = Mixture.plan(TABLE, Budget(epsilon, 1e-6), configuration, already=(), records=3000)
     ledger = Ledger(epsilon=epsilon, delta=1e-6, noise=NoiseSource.seeded(1))
     return Mixture.fit(two_kinds(), plan, ledger, FitContext(seed=1))
 
 
 @cache
-def independent() -> Mixture:
-    return fitted("independent")
+def fit_independent() -> Mixture:
+    return fit_mixture("independent")
 
 
 @cache
-def vaes() -> Mixture:
-    return fitted("vae", hidden=20, latent=2, batch=200, epochs=8)
+def fit_vaes() -> Mixture:
+    return fit_mixture("vae", hidden=20, latent=2, batch=200, epochs=8)
 
 
 def left_of(mixture: Mixture) -> int:

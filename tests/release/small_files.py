@@ -35,7 +35,7 @@ RBM = {"hidden": 1, "chains": 1, "deviation": None, "records": 1}
 INDEPENDENT = {"records": 1}
 
 
-def written(
+def write_release(
     path: Path,
     columns: Columns,
     *,
@@ -65,13 +65,13 @@ def columns_of(count: int, **declared: Any) -> Columns:
     return [{"name": f"c{place}", **declared} for place in range(count)]
 
 
-def charged(path: Path, count: int, event: dict[str, Any], field: str, times: int, **promised: Any) -> None:
+def write_charges(path: Path, count: int, event: dict[str, Any], field: str, times: int, **promised: Any) -> None:
     """A sound model, and a certificate with charges of so many kinds."""
     events = [{**event, field: event[field] * (1 + place / count)} for place in range(count)]
     charges = [{"event": one, "count": times, "purpose": "x"} for one in events]
     tensors = {"marginal.0": np.array([0.5, 0.5])}
     certificate = {"charges": charges, **promised}
-    written(path, SMALL, model="independent", config=INDEPENDENT, certificate=certificate, tensors=tensors)
+    write_release(path, SMALL, model="independent", config=INDEPENDENT, certificate=certificate, tensors=tensors)
 
 
 INTEGER: dict[str, Any] = {"type": "integer", "min": 0, "max": 2**62}
@@ -91,116 +91,118 @@ def _times(count: int) -> list[str]:
 
 def bins(path: Path) -> None:
     """A million bins of each of a thousand columns, and no weights."""
-    written(path, columns_of(1000, **INTEGER, bins=2**20))
+    write_release(path, columns_of(1000, **INTEGER, bins=2**20))
 
 
 def bins_of_marginals(path: Path) -> None:
     """The same of a model of marginals, whose arrays have the right names."""
     tensors = {f"marginal.{place}": np.ones(1) for place in range(1000)}
-    written(path, columns_of(1000, **INTEGER, bins=2**20), model="independent", config=INDEPENDENT, tensors=tensors)
+    write_release(
+        path, columns_of(1000, **INTEGER, bins=2**20), model="independent", config=INDEPENDENT, tensors=tensors
+    )
 
 
 def pixels(path: Path) -> None:
     """An image that no memory holds."""
     config = {**RBM, "shape": "conv", "latent": 1, "condition": None, "public": False, "named": False}
     del config["chains"], config["deviation"]
-    written(path, [{"name": "image", "type": "image", "shape": [10**9, 10**9]}], model="gan", config=config)
+    write_release(path, [{"name": "image", "type": "image", "shape": [10**9, 10**9]}], model="gan", config=config)
 
 
 def universe(path: Path) -> None:
     """Sets of items that nobody can count to."""
-    written(path, [{"name": "basket", "type": "set", "universe": 10**15, "max_size": 10**14}])
+    write_release(path, [{"name": "basket", "type": "set", "universe": 10**15, "max_size": 10**14}])
 
 
 def many_columns(path: Path) -> None:
     """More columns than any table has."""
-    written(path, columns_of(95_000, type="boolean"))
+    write_release(path, columns_of(95_000, type="boolean"))
 
 
 def many_dates(path: Path) -> None:
     """Columns whose bounds take long to parse."""
-    written(path, columns_of(4096, **DATES))
+    write_release(path, columns_of(4096, **DATES))
 
 
 def many_local_dates(path: Path) -> None:
     """The same on a clock that is put forward and back."""
-    written(path, columns_of(4096, **DATES, timezone="Europe/Berlin"))
+    write_release(path, columns_of(4096, **DATES, timezone="Europe/Berlin"))
 
 
 def edges(path: Path) -> None:
     """As many edges as there may be, each a fraction."""
     column = {"type": "continuous", "min": 0.0, "max": 1e6, "resolution": 1e-4}
-    written(path, [{"name": f"c{place}", **column, "edges": _edges(5000, place)} for place in range(13)])
+    write_release(path, [{"name": f"c{place}", **column, "edges": _edges(5000, place)} for place in range(13)])
 
 
 def edges_of_dates(path: Path) -> None:
     """As many edges as there may be, each a time on a clock."""
-    written(path, columns_of(64, **DATES, timezone="Europe/Berlin", edges=sorted(set(_times(1024)))))
+    write_release(path, columns_of(64, **DATES, timezone="Europe/Berlin", edges=sorted(set(_times(1024)))))
 
 
 def values(path: Path) -> None:
     """As many values as a manifest may list."""
-    written(path, [{"name": "code", "type": "categorical", "values": [f"{place:x}" for place in range(450_000)]}])
+    write_release(path, [{"name": "code", "type": "categorical", "values": [f"{place:x}" for place in range(450_000)]}])
 
 
 def wrong_values(path: Path) -> None:
     """Values each of which is an error of its own."""
-    written(path, [{"name": "code", "type": "categorical", "values": [None] * 150_000}])
+    write_release(path, [{"name": "code", "type": "categorical", "values": [None] * 150_000}])
 
 
 def long_format(path: Path) -> None:
     """A format that becomes a regular expression of a megabyte."""
-    written(path, columns_of(1, **DATES, format="%Y" + "x.*?" * 250_000))
+    write_release(path, columns_of(1, **DATES, format="%Y" + "x.*?" * 250_000))
 
 
 def components(path: Path) -> None:
     """A mixture of as many components as there may be, of many columns, without weights."""
     config = {"of": "rbm", "records": 1, "public": False, "components": [RBM] * 500}
     tensors = {"weights": np.full(500, 1 / 500), "x": np.zeros((500, 1))}
-    written(path, columns_of(4096, type="boolean"), model="mixture", config=config, tensors=tensors)
+    write_release(path, columns_of(4096, type="boolean"), model="mixture", config=config, tensors=tensors)
 
 
 def tiny_losses(path: Path) -> None:
     """Losses so small that a grid for them has billions of points."""
-    charged(path, 64, {"kind": "pure", "epsilon": 1e-7}, "epsilon", 10**9)
+    write_charges(path, 64, {"kind": "pure", "epsilon": 1e-7}, "epsilon", 10**9)
 
 
 def small_losses(path: Path) -> None:
     """Losses for which a distribution is made, of many kinds."""
-    charged(path, 64, {"kind": "pure", "epsilon": 1e-5}, "epsilon", 1000)
+    write_charges(path, 64, {"kind": "pure", "epsilon": 1e-5}, "epsilon", 1000)
 
 
 def trainings(path: Path) -> None:
     """More trainings than a fit has."""
     event = {"kind": "sampled_gaussian", "noise_multiplier": 1.0, "sample_rate": 0.01}
-    charged(path, 5000, event, "noise_multiplier", 10**6)
+    write_charges(path, 5000, event, "noise_multiplier", 10**6)
 
 
 def many_charges(path: Path) -> None:
     """As many charges as there may be, none like another."""
-    charged(path, 20_000, {"kind": "discrete_gaussian", "sigma": 3.0}, "sigma", 1000)
+    write_charges(path, 20_000, {"kind": "discrete_gaussian", "sigma": 3.0}, "sigma", 1000)
 
 
 def drifting(path: Path) -> None:
     """Few kinds of event, a million million times each."""
     event = {"kind": "sampled_gaussian", "noise_multiplier": 20.0, "sample_rate": 7e-4}
-    charged(path, 20, event, "noise_multiplier", 10**12)
+    write_charges(path, 20, event, "noise_multiplier", 10**12)
 
 
 def wide_losses(path: Path) -> None:
     """A δ at which ε is small, and losses that reach far beyond it."""
-    charged(path, 64, {"kind": "pure", "epsilon": 1e-2}, "epsilon", 1000, delta=0.9999)
+    write_charges(path, 64, {"kind": "pure", "epsilon": 1e-2}, "epsilon", 1000, delta=0.9999)
 
 
 def discrete(path: Path) -> None:
     """Many kinds of discrete noise, whose distributions are made one by one."""
-    charged(path, 64, {"kind": "discrete_gaussian", "sigma": 15.0}, "sigma", 100)
+    write_charges(path, 64, {"kind": "discrete_gaussian", "sigma": 15.0}, "sigma", 100)
 
 
 def sampled(path: Path) -> None:
     """Many kinds of training."""
     event = {"kind": "sampled_gaussian", "noise_multiplier": 1.0, "sample_rate": 1e-3}
-    charged(path, 60, event, "noise_multiplier", 1000)
+    write_charges(path, 60, event, "noise_multiplier", 1000)
 
 
 def rules(path: Path) -> None:

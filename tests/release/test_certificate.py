@@ -116,7 +116,7 @@ def test_everything_that_is_taken_for_granted_is_listed() -> None:
     assert len(list_public_assumptions(SCHEMA)) == 1
 
 
-def test_a_shared_ledger_is_told() -> None:
+def test_a_certificate_states_what_a_shared_ledger_spent() -> None:
     ledger = Ledger(epsilon=5.0, delta=1e-6)
     ledger.spend(Charge(event=Gaussian(noise_multiplier=8.0), purpose="an earlier release"))
     run = ledger.run(epsilon=1.0, delta=1e-6)

@@ -146,7 +146,7 @@ def test_any_events_are_added_up(found: list[Charge], delta: float) -> None:
     assert time.process_time() - started < 10
 
 
-def test_a_promise_that_means_nothing_is_none() -> None:
+def test_a_large_delta_promises_nothing() -> None:
     """ε = 1e-9 at δ = 0.999 keeps any claim; so does ε = 1e-4, the smallest that can be promised."""
     assert find_problems({**SOUND, "epsilon": 1e-9, "delta": 0.999}) is None
     said = find_problems({**SOUND, "epsilon": 1e-4, "delta": 0.999, "conditional": None})

@@ -89,7 +89,7 @@ def weights_member(data: bytes = WEIGHTS, **lies: Any) -> Member:
     return Member(b"weights.safetensors", data, **lies)
 
 
-def refused(folder: Path, content: bytes, message: str) -> None:
+def check_refusal(folder: Path, content: bytes, message: str) -> None:
     path = folder / "hostile.sundog"
     path.write_bytes(content)
     with pytest.raises(ReleaseError, match=message) as caught:
@@ -165,7 +165,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     ],
 )
 def test_hostile_zip(tmp_path: Path, content: bytes, message: str) -> None:
-    refused(tmp_path, content, message)
+    check_refusal(tmp_path, content, message)
 
 
 @pytest.mark.parametrize(
@@ -187,11 +187,11 @@ def test_hostile_zip(tmp_path: Path, content: bytes, message: str) -> None:
     ],
 )
 def test_other_names_are_refused(tmp_path: Path, name: bytes) -> None:
-    refused(tmp_path, build(Member(name, PLAIN), weights_member()), "which has no place in a release")
+    check_refusal(tmp_path, build(Member(name, PLAIN), weights_member()), "which has no place in a release")
 
 
 def test_folder_entries_and_links_have_no_place(tmp_path: Path) -> None:
-    refused(tmp_path, build(Member(b"weights.safetensors/", b""), manifest_member()), "has no place")
+    check_refusal(tmp_path, build(Member(b"weights.safetensors/", b""), manifest_member()), "has no place")
 
 
 def test_overlapping_members_of_one_body(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_overlapping_members_of_one_body(tmp_path: Path) -> None:
     body = manifest_member().local()
     for second in (manifest_member(start=0, local_name=b"manifest.json"), weights_member(start=len(body) - 5)):
         second.name = b"signature.json"
-        refused(tmp_path, build(manifest_member(), second, weights_member()), "overlap or leave gaps")
+        check_refusal(tmp_path, build(manifest_member(), second, weights_member()), "overlap or leave gaps")
 
 
 def test_member_that_swallows_the_next_header(tmp_path: Path) -> None:
@@ -209,16 +209,16 @@ def test_member_that_swallows_the_next_header(tmp_path: Path) -> None:
     content = outer.local()
     directory = outer.central(0) + inner.central(start)
     end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 2, 2, len(directory), len(content), 0)
-    refused(tmp_path, content + directory + end, "overlap or leave gaps")
+    check_refusal(tmp_path, content + directory + end, "overlap or leave gaps")
 
 
-def deflated_zeros(size: int) -> bytes:
+def deflate_zeros(size: int) -> bytes:
     deflater = zlib.compressobj(9, zlib.DEFLATED, -15)
     return deflater.compress(bytes(size)) + deflater.flush()
 
 
 def test_zip_bombs_cost_no_memory(tmp_path: Path) -> None:
-    bomb = deflated_zeros(200 * 2**20)
+    bomb = deflate_zeros(200 * 2**20)
     claims = {
         200 * 2**20: "claims 209,715,200 bytes, more than the 33,554,432 allowed",
         30 * 2**20: "does not unpack to the size it claims",
@@ -228,16 +228,16 @@ def test_zip_bombs_cost_no_memory(tmp_path: Path) -> None:
         content = build(manifest_member(packed=bomb, size=size), weights_member())
         tracemalloc.start()
         try:
-            refused(tmp_path, content, message)
+            check_refusal(tmp_path, content, message)
             assert tracemalloc.get_traced_memory()[1] < 64 * 2**20
         finally:
             tracemalloc.stop()
 
 
 def test_high_ratio_is_refused_before_unpacking(tmp_path: Path) -> None:
-    packed = deflated_zeros(30 * 2**20)
+    packed = deflate_zeros(30 * 2**20)
     content = build(manifest_member(bytes(30 * 2**20), packed=packed), weights_member())
-    refused(tmp_path, content, "as a zip bomb does")
+    check_refusal(tmp_path, content, "as a zip bomb does")
 
 
 def zip64_extra(*values: int) -> bytes:
@@ -260,9 +260,9 @@ def test_zip64_claims(tmp_path: Path, values: tuple[int, ...], message: str) -> 
             return zlib.crc32(self.data), 0xFFFFFFFF, 0xFFFFFFFF
 
     member = Saturated(b"weights.safetensors", WEIGHTS, extra=zip64_extra(*values))
-    refused(tmp_path, build(manifest_member(), member), message)
+    check_refusal(tmp_path, build(manifest_member(), member), message)
     member.extra = b"\1\0\xff"
-    refused(tmp_path, build(manifest_member(), member), "not a readable zip|reaches beyond")
+    check_refusal(tmp_path, build(manifest_member(), member), "not a readable zip|reaches beyond")
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_zip64_claims(tmp_path: Path, values: tuple[int, ...], message: str) -> 
 )
 def test_hostile_manifest(tmp_path: Path, manifest: bytes, message: str) -> None:
     assert manifest != PLAIN
-    refused(tmp_path, build(manifest_member(manifest), weights_member()), message)
+    check_refusal(tmp_path, build(manifest_member(manifest), weights_member()), message)
 
 
 @pytest.mark.parametrize(
@@ -312,10 +312,10 @@ def test_hostile_manifest(tmp_path: Path, manifest: bytes, message: str) -> None
     ],
 )
 def test_hostile_signature(tmp_path: Path, signature: bytes, message: str) -> None:
-    refused(tmp_path, build(manifest_member(), Member(b"signature.json", signature), weights_member()), message)
+    check_refusal(tmp_path, build(manifest_member(), Member(b"signature.json", signature), weights_member()), message)
 
 
-def entry(dtype: object = "F32", shape: object = (2,), offsets: object = (0, 8)) -> dict[str, object]:
+def make_entry(dtype: object = "F32", shape: object = (2,), offsets: object = (0, 8)) -> dict[str, object]:
     return {"dtype": dtype, "shape": shape, "data_offsets": offsets}
 
 
@@ -335,39 +335,39 @@ def entry(dtype: object = "F32", shape: object = (2,), offsets: object = (0, 8))
         (weights(b'{"a":1,"a":1}'), "not strict JSON"),
         (weights([]), "not a JSON object"),
         (weights({}, b"left over"), "is malformed"),
-        (weights({"w": entry()}, bytes(7)), "is malformed"),
-        (weights({"w": entry()}, bytes(9)), "is malformed"),
-        (weights({"w": entry(offsets=(-8, 0))}, bytes(8)), "is malformed"),
-        (weights({"w": entry(offsets=(8, 0))}, bytes(8)), "is malformed"),
-        (weights({"w": entry(offsets=(4, 12))}, bytes(12)), "is malformed"),
-        (weights({"w": entry(offsets=(0, 2**64))}, bytes(8)), "is malformed"),
-        (weights({"w": entry(offsets=(0.0, 8.0))}, bytes(8)), "is malformed"),
-        (weights({"w": entry(offsets=(0,))}, bytes(8)), "is malformed"),
-        (weights({"w": entry(offsets=None)}, bytes(8)), "is malformed"),
-        (weights({"a": entry(), "b": entry()}, bytes(8)), "is malformed"),
-        (weights({"a": entry(), "b": entry(offsets=(4, 12))}, bytes(12)), "is malformed"),
-        (weights({"a": entry(), "b": entry(offsets=(12, 20))}, bytes(20)), "is malformed"),
-        (weights({"w": entry(shape=[3])}, bytes(8)), "is malformed"),
-        (weights({"w": entry(shape=[2**33, 2**33])}, bytes(8)), "is malformed"),
-        (weights({"w": entry(shape=[0, 2**33, 2**33, 2**33], offsets=(0, 0))}), "is malformed"),
-        (weights({"w": entry(shape=[0, 2**63], offsets=(0, 0))}), "shape that is not allowed"),
-        (weights({"w": entry(shape=[-2])}, bytes(8)), "shape that is not allowed"),
-        (weights({"w": entry(shape=[True, 2])}, bytes(8)), "shape that is not allowed"),
-        (weights({"w": entry(shape=[1] * 100 + [2])}, bytes(8)), "shape that is not allowed"),
-        (weights({"w": entry(shape="2")}, bytes(8)), "shape that is not allowed"),
-        (weights({"w": entry("BF16", [4])}, bytes(8)), "type that is not allowed"),
-        (weights({"w": entry("C64", [1])}, bytes(8)), "type that is not allowed"),
-        (weights({"w": entry("object")}, bytes(8)), "type that is not allowed"),
-        (weights({"w": entry([])}, bytes(8)), "type that is not allowed"),
-        (weights({"w": entry("BOOL", [8])}, b"\0\1\2\3\4\5\6\7"), "truth values other than 0 and 1"),
+        (weights({"w": make_entry()}, bytes(7)), "is malformed"),
+        (weights({"w": make_entry()}, bytes(9)), "is malformed"),
+        (weights({"w": make_entry(offsets=(-8, 0))}, bytes(8)), "is malformed"),
+        (weights({"w": make_entry(offsets=(8, 0))}, bytes(8)), "is malformed"),
+        (weights({"w": make_entry(offsets=(4, 12))}, bytes(12)), "is malformed"),
+        (weights({"w": make_entry(offsets=(0, 2**64))}, bytes(8)), "is malformed"),
+        (weights({"w": make_entry(offsets=(0.0, 8.0))}, bytes(8)), "is malformed"),
+        (weights({"w": make_entry(offsets=(0,))}, bytes(8)), "is malformed"),
+        (weights({"w": make_entry(offsets=None)}, bytes(8)), "is malformed"),
+        (weights({"a": make_entry(), "b": make_entry()}, bytes(8)), "is malformed"),
+        (weights({"a": make_entry(), "b": make_entry(offsets=(4, 12))}, bytes(12)), "is malformed"),
+        (weights({"a": make_entry(), "b": make_entry(offsets=(12, 20))}, bytes(20)), "is malformed"),
+        (weights({"w": make_entry(shape=[3])}, bytes(8)), "is malformed"),
+        (weights({"w": make_entry(shape=[2**33, 2**33])}, bytes(8)), "is malformed"),
+        (weights({"w": make_entry(shape=[0, 2**33, 2**33, 2**33], offsets=(0, 0))}), "is malformed"),
+        (weights({"w": make_entry(shape=[0, 2**63], offsets=(0, 0))}), "shape that is not allowed"),
+        (weights({"w": make_entry(shape=[-2])}, bytes(8)), "shape that is not allowed"),
+        (weights({"w": make_entry(shape=[True, 2])}, bytes(8)), "shape that is not allowed"),
+        (weights({"w": make_entry(shape=[1] * 100 + [2])}, bytes(8)), "shape that is not allowed"),
+        (weights({"w": make_entry(shape="2")}, bytes(8)), "shape that is not allowed"),
+        (weights({"w": make_entry("BF16", [4])}, bytes(8)), "type that is not allowed"),
+        (weights({"w": make_entry("C64", [1])}, bytes(8)), "type that is not allowed"),
+        (weights({"w": make_entry("object")}, bytes(8)), "type that is not allowed"),
+        (weights({"w": make_entry([])}, bytes(8)), "type that is not allowed"),
+        (weights({"w": make_entry("BOOL", [8])}, b"\0\1\2\3\4\5\6\7"), "truth values other than 0 and 1"),
         (weights({"__metadata__": {"a": "b"}}), "described wrongly"),
-        (weights({"w": {**entry(), "more": 1}}, bytes(8)), "described wrongly"),
+        (weights({"w": {**make_entry(), "more": 1}}, bytes(8)), "described wrongly"),
         (weights({"w\n\x1b[2J": 7}), r"tensor 'w\\n\\x1b\[2J' is described wrongly"),
-        (weights({f"{i}": entry("U8", [0], (0, 0)) for i in range(50_001)}), "more than 50,000 tensors"),
+        (weights({f"{i}": make_entry("U8", [0], (0, 0)) for i in range(50_001)}), "more than 50,000 tensors"),
     ],
 )
 def test_hostile_weights(tmp_path: Path, content: bytes, message: str) -> None:
-    refused(tmp_path, build(manifest_member(), weights_member(content)), message)
+    check_refusal(tmp_path, build(manifest_member(), weights_member(content)), message)
 
 
 def test_file_that_shrinks_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

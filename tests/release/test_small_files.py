@@ -19,7 +19,7 @@ VERIFY = "code = _run(['verify', sys.argv[1]]); "
 USAGE = r"print(code, re.search(r'VmHWM:\s+(\d+)', Path('/proc/self/status').read_text())[1], file=sys.stderr)"
 
 
-def limited() -> None:
+def limit_resources() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 1))
     resource.setrlimit(resource.RLIMIT_AS, (4 * 2**30, 4 * 2**30))
 
@@ -34,7 +34,7 @@ def test_a_small_file_costs_little(name: str, tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        preexec_fn=limited,
+        preexec_fn=limit_resources,
     )
     assert done.returncode == 0, done.stderr  # not killed by a limit
     *said, usage = done.stderr.splitlines()

@@ -48,14 +48,14 @@ EPSILON = 0.5
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def world(moved: bool) -> Records:
+def make_records(moved: bool) -> Records:
     """Many of one kind, fewer of the other, and the record."""
     kinds = np.array([0] * COMMON + [1] * RARE + [int(moved)], np.uint8)
     mark = np.array([0] * (RECORDS - 1) + [1], np.uint8)
     return Records(SCHEMA, {**dict.fromkeys(KINDS, kinds), "mark": mark}, RECORDS)
 
 
-def ones(mixture: Mixture, *names: str) -> Floats:
+def compute_shares(mixture: Mixture, *names: str) -> Floats:
     """The part of ones in these columns of each component."""
     columns = [[each.marginals[name][1] for name in names] for each in mixture.components]  # type: ignore[attr-defined]
     return np.asarray(np.mean(columns, axis=1))
@@ -63,12 +63,12 @@ def ones(mixture: Mixture, *names: str) -> Floats:
 
 def where_the_mark_is(mixture: Mixture) -> float:
     """In the component of the second kind, or in that of the first."""
-    marks, kind = mixture.weights * ones(mixture, "mark"), ones(mixture, *KINDS)
+    marks, kind = mixture.weights * compute_shares(mixture, "mark"), compute_shares(mixture, *KINDS)
     return float(marks[kind.argmax()] - marks[kind.argmin()])
 
 
 def which_kind_is_common(mixture: Mixture) -> float:
-    return float(ones(mixture, *KINDS)[mixture.weights.argmax()]) - 0.5
+    return float(compute_shares(mixture, *KINDS)[mixture.weights.argmax()]) - 0.5
 
 
 def epsilon_of(*attacks: Attack) -> float:
@@ -77,18 +77,18 @@ def epsilon_of(*attacks: Attack) -> float:
     right = np.zeros(len(attacks), int)
     for moved in np.random.default_rng(0).random(RUNS) < 0.5:
         ledger = Ledger(epsilon=EPSILON, delta=1e-6)
-        mixture = Mixture.fit(world(bool(moved)), plan, ledger, FitContext())
+        mixture = Mixture.fit(make_records(bool(moved)), plan, ledger, FitContext())
         assert ledger.charges == plan.charges
         right += [(attack(mixture) > 0) == moved for attack in attacks]
     rate = smallest_rate(int(right.max()), RUNS, SURE)
     return math.log(rate / (1 - rate))
 
 
-def test_a_record_that_moved_is_told_no_better_than_two_records_may_be() -> None:
+def test_a_moved_record_loses_no_more_than_two_records() -> None:
     assert epsilon_of(where_the_mark_is, which_kind_is_common) <= 2 * EPSILON
 
 
-def test_components_without_noise_tell_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_components_without_noise_lose_more(monkeypatch: pytest.MonkeyPatch) -> None:
     def silent(source: NoiseSource, *, sigma: float, size: tuple[int, ...]) -> Integers:
         return np.zeros(size, np.int64)
 
@@ -96,7 +96,7 @@ def test_components_without_noise_tell_it(monkeypatch: pytest.MonkeyPatch) -> No
     assert epsilon_of(where_the_mark_is) > 2 * EPSILON
 
 
-def test_a_record_that_decides_where_others_go_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_that_moves_others_loses_more(monkeypatch: pytest.MonkeyPatch) -> None:
     own = Clusters.assign
 
     def swayed(clusters: Clusters, features: Features, records: Records) -> Integers:

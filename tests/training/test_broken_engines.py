@@ -93,7 +93,7 @@ def steps_taken(step: PrivateStep, batches: Sequence[Sequence[Tensor]]) -> Itera
         yield [-BATCH * parameter.detach().double().flatten().numpy() for parameter in step.groups.parameters]
 
 
-def least(p_values: Sequence[float] | Floats) -> float:
+def correct_smallest(p_values: Sequence[float] | Floats) -> float:
     """The smallest of several p-values, corrected for their number."""
     return min(1.0, float(np.min(p_values)) * len(p_values))
 
@@ -106,7 +106,7 @@ def noise_has_its_scale(engine: Engine) -> float:
     module = network()
     step = set_up(engine, module, group_all(module), Fixed(torch.tensor([0.7])))
     drawn = steps_taken(step, [torch.split(torch.randn(8, 30), 2)] * 50)
-    return least([p_of_normals(np.concatenate(values), 0.7 * NOISE) for values in zip(*drawn, strict=True)])
+    return correct_smallest([p_of_normals(np.concatenate(values), 0.7 * NOISE) for values in zip(*drawn, strict=True)])
 
 
 def noise_is_fresh(engine: Engine) -> float:
@@ -126,7 +126,7 @@ def noise_is_fresh(engine: Engine) -> float:
     values = np.concatenate(row)
     distances = np.arange(1, len(values) - 1000)
     products = signal.correlate(values, values)[len(values) :][: len(distances)]
-    return least(2 * stats.norm.sf(np.abs(products) / np.sqrt(len(values) - distances)))
+    return correct_smallest(2 * stats.norm.sf(np.abs(products) / np.sqrt(len(values) - distances)))
 
 
 def histograms_are_noised(engine: Engine) -> float:
@@ -143,7 +143,7 @@ def p_of_normals(values: Floats, scale: float) -> float:
     """Are they normal, and of this scale? One test for the shape, and one with more power for the scale."""
     shape = stats.kstest(values, stats.norm(scale=scale).cdf).pvalue
     law, squares = stats.chi2(len(values)), np.square(values / scale).sum()
-    return least([shape, two_sided(law.cdf(squares), law.sf(squares))])
+    return correct_smallest([shape, two_sided(law.cdf(squares), law.sf(squares))])
 
 
 # --- the sum ---
@@ -228,7 +228,7 @@ def records_are_independent(sampler: Sampler, *, records: int = 12, rate: float 
         present[step, sampler(records, rate, noise)] = 1
     together = (present.T @ present)[np.triu_indices(records, 1)]
     law = stats.binom(steps, rate**2)
-    return least(two_sided(law.cdf(together), law.sf(together - 1)))
+    return correct_smallest(two_sided(law.cdf(together), law.sf(together - 1)))
 
 
 def steps_are_independent(sampler: Sampler, *, records: int = 100, rate: float = 0.1) -> float:

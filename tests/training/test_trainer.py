@@ -1,10 +1,9 @@
-"""The trainer: what it pays, when, what it says, and that it trains."""
+"""The trainer: what it pays, when, and that it trains."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,9 @@ import numpy as np
 import pytest
 import torch
 from tests.training.in_memory import InMemory
-from tests.training.toy import DELTA, EPSILON, PLAN, ROWS, Toy, everything, examples, toy
+from tests.training.toy import DELTA, EPSILON, PLAN, ROWS, Toy, collect_tensors, draw_examples, make_ledger, make_toy
 from torch import nn
 
-from sundog.cli import console
 from sundog.errors import BudgetExceededError
 from sundog.privacy.accountant import compute_epsilon
 from sundog.privacy.events import Charge, Pure, SampledGaussian
@@ -27,17 +25,11 @@ from sundog.training.batches.poisson import Index
 from sundog.training.clipping import Fixed
 from sundog.training.groups import group_all
 from sundog.training.pacing import BLOCK_SECONDS, Pace
-from sundog.training.progress_messages import format_duration
 from sundog.training.schedules import make_cosine_schedule
 from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
 from sundog.training.training_plan import TrainingPlan, plan_training
 from sundog.training.weight_average import MovingAverage
-
-
-def ledger_of(epsilon: float = EPSILON, **options: Any) -> Ledger:
-    return Ledger(epsilon=epsilon, delta=DELTA, **options)
-
 
 # --- the plan ---
 
@@ -72,7 +64,7 @@ def test_a_batch_is_no_larger_than_the_records_are_many(records: int) -> None:
     ],
     ids=str,
 )
-def test_a_plan_that_is_none_is_refused(change: dict[str, Any]) -> None:
+def test_an_invalid_plan_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(change)) if "steps" not in change else "at least one step"):
         dataclasses.replace(PLAN, **change)
 
@@ -82,8 +74,8 @@ def test_a_plan_that_is_none_is_refused(change: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("block", [1, 5, 12, 100])
 def test_it_pays_for_its_steps_and_no_others(block: int) -> None:
-    ledger = ledger_of()
-    trained = toy(ledger, block=block)
+    ledger = make_ledger()
+    trained = make_toy(ledger, block=block)
     trained.trainer.run()
     assert trained.trainer.done == PLAN.steps
     assert merge_blocks(ledger.charges) == [PLAN.make_charge(PLAN.steps)]
@@ -93,48 +85,48 @@ def test_it_pays_for_its_steps_and_no_others(block: int) -> None:
 
 
 def test_every_step_was_paid_for_before_it_was_taken() -> None:
-    ledger = ledger_of()
+    ledger = make_ledger()
     seen = []
 
     def paid(number: int) -> None:
         seen.append(sum(charge.count for charge in ledger.charges))
         assert number + 1 <= seen[-1]
 
-    toy(ledger, after=paid, block=5).trainer.run()
+    make_toy(ledger, after=paid, block=5).trainer.run()
     assert seen == [5] * 5 + [10] * 5 + [12] * 2
 
 
 def test_a_training_that_the_ledger_does_not_cover_takes_no_step() -> None:
-    ledger = ledger_of(epsilon=0.3)
+    ledger = make_ledger(epsilon=0.3)
     taken: list[int] = []
-    trained = toy(ledger, after=taken.append, block=1)
-    before = everything(trained)
+    trained = make_toy(ledger, after=taken.append, block=1)
+    before = collect_tensors(trained)
     with pytest.raises(BudgetExceededError, match="refused: 'training' would bring"):
         trained.trainer.run()
     assert ledger.charges == ()
     assert taken == []
-    assert everything(trained) == before
+    assert collect_tensors(trained) == before
 
 
 def test_a_second_training_without_a_checkpoint_is_charged_like_the_first() -> None:
-    ledger = ledger_of(epsilon=6.0)
-    toy(ledger).trainer.run()
-    toy(ledger).trainer.run()
+    ledger = make_ledger(epsilon=6.0)
+    make_toy(ledger).trainer.run()
+    make_toy(ledger).trainer.run()
     assert merge_blocks(ledger.charges) == [PLAN.make_charge(2 * PLAN.steps)]
 
 
 def test_what_it_pays_for_is_what_the_step_does() -> None:
     for change in ({"noise_multiplier": 2.1}, {"expected_batch": 21.0}):
-        trained = toy(ledger_of())
+        trained = make_toy(make_ledger())
         for name, value in change.items():
             setattr(trained.trainer.step, name, value)
         with pytest.raises(ValueError, match="but the plan"):
-            Trainer(trained.trainer.step, examples(), PLAN, ledger_of())
+            Trainer(trained.trainer.step, draw_examples(), PLAN, make_ledger())
 
 
 def test_its_noise_is_that_of_the_ledger() -> None:
-    ledger = ledger_of()
-    trained = toy(ledger)
+    ledger = make_ledger()
+    trained = make_toy(ledger)
     trained.trainer.step.noise = NoiseSource.seeded(1)  # whoever made the step with another source is overruled
     trained.trainer.run()
     assert trained.trainer.step.noise is ledger.noise
@@ -148,8 +140,8 @@ def test_batches_are_drawn_anew_in_every_step_and_from_all_records() -> None:
             drawn.append(index)
             return super().take(index)
 
-    data = Noting(examples()._data)
-    toy(ledger_of(), data=data, largest_piece=1000).trainer.run()
+    data = Noting(draw_examples()._data)
+    make_toy(make_ledger(), data=data, largest_piece=1000).trainer.run()
     assert len(drawn) == PLAN.steps
     assert len({index.tobytes() for index in drawn}) == PLAN.steps
     sizes = [len(index) for index in drawn]
@@ -164,11 +156,11 @@ def test_batches_are_drawn_anew_in_every_step_and_from_all_records() -> None:
 def test_the_same_seeds_give_the_same_training_whatever_the_blocks() -> None:
     results: list[Any] = []
     for block in (None, 1, 7):
-        trained = toy(ledger_of(noise=NoiseSource.seeded(3)), block=block)
+        trained = make_toy(make_ledger(noise=NoiseSource.seeded(3)), block=block)
         torch.manual_seed(len(results))
         before = torch.get_rng_state()
         trained.trainer.run()
-        results.append(everything(trained))
+        results.append(collect_tensors(trained))
         assert torch.equal(torch.get_rng_state(), before)  # whoever calls keeps their own randomness
     assert results[0] == results[1] == results[2]
 
@@ -176,9 +168,9 @@ def test_the_same_seeds_give_the_same_training_whatever_the_blocks() -> None:
 def test_other_seeds_give_others() -> None:
     results = []
     for noise, seed in ((3, 5), (4, 5), (3, 6), (3, None)):
-        trained = toy(ledger_of(noise=NoiseSource.seeded(noise)), seed=seed)
+        trained = make_toy(make_ledger(noise=NoiseSource.seeded(noise)), seed=seed)
         trained.trainer.run()
-        results.append(repr(everything(trained)))
+        results.append(repr(collect_tensors(trained)))
     assert len(set(results)) == 4
 
 
@@ -213,7 +205,7 @@ def test_it_learns() -> None:
 def test_pieces_make_the_same_steps(largest: int) -> None:
     results = []
     for pieces in (4096, largest):
-        trained = toy(ledger_of(noise=NoiseSource.seeded(3)), largest_piece=pieces)
+        trained = make_toy(make_ledger(noise=NoiseSource.seeded(3)), largest_piece=pieces)
         trained.module[2].p = 0.0  # type: ignore[index]  # which example is dropped depends on the piece
         trained.trainer.run()
         results.append(torch.cat([p.detach().flatten() for p in trained.module.parameters()]))
@@ -221,7 +213,7 @@ def test_pieces_make_the_same_steps(largest: int) -> None:
 
 
 def test_empty_data_is_steps_of_noise() -> None:
-    trained = toy(ledger_of(), data=InMemory({"x": torch.zeros(0, 6), "y": torch.zeros(0)}))
+    trained = make_toy(make_ledger(), data=InMemory({"x": torch.zeros(0, 6), "y": torch.zeros(0)}))
     trained.trainer.run()
     assert trained.trainer.done == PLAN.steps
 
@@ -231,7 +223,7 @@ def test_an_error_in_a_step_stops_the_thread_and_leaves_randomness_alone() -> No
         if number == 3:
             raise OSError("gone")
 
-    trained = toy(ledger_of(), after=broken)
+    trained = make_toy(make_ledger(), after=broken)
     before = torch.get_rng_state()
     with pytest.raises(OSError, match="gone"):
         trained.trainer.run()
@@ -250,7 +242,7 @@ def test_rates_follow_the_schedule() -> None:
         assert trained is not None
         rates.append(trained.trainer.step.optimizer.param_groups[0]["lr"])
 
-    trained = toy(ledger_of(), after=note, schedule=make_cosine_schedule(12, last=0.1))
+    trained = make_toy(make_ledger(), after=note, schedule=make_cosine_schedule(12, last=0.1))
     trained.trainer.run()
     expected = [0.01 * (0.1 + 0.9 * (1 + math.cos(math.pi * i / 11)) / 2) for i in range(12)]
     assert rates == pytest.approx(expected)
@@ -259,7 +251,7 @@ def test_rates_follow_the_schedule() -> None:
 
 
 def test_a_rate_that_is_a_tensor_stays_one() -> None:
-    trained = toy(ledger_of(), schedule=lambda step: 0.5)
+    trained = make_toy(make_ledger(), schedule=lambda step: 0.5)
     rate = torch.tensor(0.01)
     trained.trainer.step.optimizer.param_groups[0]["lr"] = rate
     trained.trainer.run()
@@ -298,105 +290,15 @@ def test_blocks_take_about_a_second_and_paying_little_of_it() -> None:
     assert fixed.steps == 7
 
 
-# --- what it says ---
-
-
-def told(ledger: Ledger, **options: Any) -> list[tuple[str, float]]:
-    said: list[tuple[str, float]] = []
-    trained = toy(ledger, progress=lambda stage, done: said.append((stage, done)), **options)
-    trained.trainer.run()
-    return said
-
-
-@pytest.fixture
-def chatty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sundog.training.progress_messages._INTERVAL", 0.0)
-
-
-@pytest.mark.usefixtures("chatty")
-def test_it_says_how_far_it_is_and_what_was_spent() -> None:
-    ledger = ledger_of()
-    ledger.spend(Charge(event=Pure(epsilon=0.1), purpose="before"))
-    said = told(ledger, block=4)
-    assert len(said) == PLAN.steps + 1
-    pattern = r"training: step (\d+) of 12, ε ≈ ([\d.]+) so far, \d+ s left"
-    spent = {}
-    for (text, done), step in zip(said, [*range(1, 13), 12], strict=True):
-        found = re.fullmatch(pattern, text)
-        assert found is not None, text
-        assert int(found[1]) == step
-        assert done == pytest.approx(step / 12)
-        spent[step] = float(found[2])
-    before = [Charge(event=Pure(epsilon=0.1), purpose="before")]
-    for step in (4, 8, 12):
-        assert spent[step] == pytest.approx(compute_epsilon([*before, PLAN.make_charge(step)], delta=DELTA), rel=0.03)
-
-
-def test_it_says_something_a_few_times_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sundog.training.progress_messages._INTERVAL", 1e9)
-    assert [done for _, done in told(ledger_of())] == [1 / PLAN.steps, 1.0]  # the beginning and the end
-
-
-@pytest.mark.usefixtures("chatty")
-def test_the_loss_is_neither_shown_nor_computed() -> None:
-    calls = []
-    for show in (False, True):
-        said: list[str] = []
-        trained = toy(ledger_of(), progress=lambda text, _: said.append(text), show_loss=show, largest_piece=4096)  # noqa: B023
-        loss, count = trained.trainer.step.private_loss, 0
-
-        def counted(batch: Any, loss: Any = loss) -> Any:
-            nonlocal count
-            count += 1
-            return loss(batch)
-
-        trained.trainer.step.private_loss = counted
-        trained.trainer.run()
-        calls.append(count)
-        assert any("loss" in text for text in said) == show
-        assert all("NOT PRIVATE" in text for text in said[:-1]) == show
-    assert calls == [PLAN.steps, 2 * PLAN.steps]
-
-
-def test_showing_the_loss_changes_nothing_else() -> None:
-    results = []
-    for show in (False, True):
-        trained = toy(ledger_of(noise=NoiseSource.seeded(3)), show_loss=show, progress=lambda *_: None)
-        trained.trainer.run()
-        results.append(everything(trained))
-    assert results[0] == results[1]
-
-
-def test_plain_output_has_one_line_for_a_training(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sundog.training.progress_messages._INTERVAL", 0.0)
-    for every, lines in ((30.0, 1), (0.0, PLAN.steps + 1)):
-        monkeypatch.setattr(console, "_EVERY", every)
-        with console.show_progress() as report:
-            report("planning", 0.0)
-            toy(ledger_of(), progress=report).trainer.run()
-            report("saving", 0.0)
-        said = capsys.readouterr().err.splitlines()
-        training = [line for line in said if line.startswith("training: ")]
-        assert len(training) == lines
-        assert re.fullmatch(r"training: \d+\.\d s", training[-1])
-        assert [line.partition(":")[0] for line in said if line not in training] == ["planning", "saving"]
-
-
-def test_durations_are_readable() -> None:
-    assert [format_duration(s) for s in (0.2, 59, 119.6, 150, 7300)] == ["0 s", "59 s", "120 s", "2 min", "2 h"]
-
-
 # --- steps that hold the data themselves ---
 
 
-def test_a_step_that_has_the_data_is_told_the_places(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_has_the_data_receives_the_places(monkeypatch: pytest.MonkeyPatch) -> None:
     """`GraphedStep` needs a GPU; one that does the same without a graph stands in for it."""
 
     class Holder:
         def __init__(self, step: PrivateStep) -> None:
-            self.step, self.data = step, examples()
+            self.step, self.data = step, draw_examples()
 
         def __call__(self, index: Index) -> None:
             self.step([self.data.take(index)])
@@ -404,8 +306,8 @@ def test_a_step_that_has_the_data_is_told_the_places(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("sundog.training.trainer.GraphedStep", Holder)
     results = []
     for held in (False, True):
-        ledger = ledger_of(noise=NoiseSource.seeded(3))
-        trained = toy(ledger, largest_piece=ROWS)
+        ledger = make_ledger(noise=NoiseSource.seeded(3))
+        trained = make_toy(ledger, largest_piece=ROWS)
         if held:
             inner = trained.trainer
             trained.trainer = Trainer(
@@ -420,20 +322,20 @@ def test_a_step_that_has_the_data_is_told_the_places(monkeypatch: pytest.MonkeyP
                 keep=inner.keep,
             )
         trained.trainer.run()
-        results.append(everything(trained))
+        results.append(collect_tensors(trained))
     assert results[0] == results[1]
 
 
 def test_a_file_ledger_and_no_checkpoint(tmp_path: Path) -> None:
     ledger = Ledger.create(tmp_path / "l", epsilon=EPSILON, delta=DELTA)
-    toy(ledger.run(epsilon=EPSILON, delta=DELTA)).trainer.run()
+    make_toy(ledger.run(epsilon=EPSILON, delta=DELTA)).trainer.run()
     assert merge_blocks(Ledger.open(tmp_path / "l").charges) == [PLAN.make_charge(PLAN.steps)]
 
 
 def test_a_plan_has_a_purpose() -> None:
     plan = TrainingPlan(0.05, 12, 2.0, 20.0, purpose="training of cluster 3")
-    ledger = ledger_of()
-    toy(ledger, plan=plan).trainer.run()
+    ledger = make_ledger()
+    make_toy(ledger, plan=plan).trainer.run()
     assert [(charge.purpose, charge.count) for charge in merge_blocks(ledger.charges)] == [
         ("training of cluster 3", 12)
     ]

@@ -41,12 +41,12 @@ def by_layer(module: nn.Module) -> Groups:
     return Groups(parameters, [list(dict.fromkeys(names)).index(name) for name in names])
 
 
-def examples(device: str = "cpu") -> InMemory:
+def draw_examples(device: str = "cpu") -> InMemory:
     x = torch.randn(ROWS, 6, generator=torch.Generator().manual_seed(1)).to(device)
     return InMemory({"x": x, "y": x[:, 0] - x[:, 1]})
 
 
-def toy(ledger: Ledger, *, plan: TrainingPlan = PLAN, data: Examples | None = None, **options: Any) -> Toy:
+def make_toy(ledger: Ledger, *, plan: TrainingPlan = PLAN, data: Examples | None = None, **options: Any) -> Toy:
     torch.set_num_threads(1)
     module = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Dropout(0.3), nn.Linear(8, 1))
     generator = nn.Linear(2, 2)
@@ -89,11 +89,11 @@ def toy(ledger: Ledger, *, plan: TrainingPlan = PLAN, data: Examples | None = No
         "largest_piece": 8,
         **options,
     }
-    trainer = Trainer(step, data if data is not None else examples(device), plan, ledger, after=after, **options)
+    trainer = Trainer(step, data if data is not None else draw_examples(device), plan, ledger, after=after, **options)
     return Toy(module, generator, trainer)
 
 
-def everything(trained: Toy) -> list[Any]:
+def collect_tensors(trained: Toy) -> list[Any]:
     """All that a training has in its end, bit for bit."""
     trainer = trained.trainer
     tensors: list[Tensor] = [*trained.module.state_dict().values(), *trained.generator.state_dict().values()]
@@ -107,3 +107,7 @@ def everything(trained: Toy) -> list[Any]:
         [group["lr"] for group in trainer.step.optimizer.param_groups],
         *(t.tolist() for t in tensors),
     ]
+
+
+def make_ledger(epsilon: float = EPSILON, **options: Any) -> Ledger:
+    return Ledger(epsilon=epsilon, delta=DELTA, **options)

@@ -30,7 +30,7 @@ DIGITS = Schema.from_dict({"columns": {"image": {"type": "image", "shape": [8, 8
 UNLABELLED = {"images.frechet", "images.jensen_shannon"}
 
 
-def _digits() -> Comparison:
+def _compare_digits() -> Comparison:
     digits = load_digits()
     codes = {"image": digits.images.astype(np.uint8), "label": digits.target.astype(np.uint8)}
     train, test = split(Records(DIGITS, codes, len(digits.target)), 0.4, np.random.default_rng(0))
@@ -38,10 +38,10 @@ def _digits() -> Comparison:
     return Comparison(train, synthetic, train, test, target="label")
 
 
-COMPARISON = _digits()
+COMPARISON = _compare_digits()
 
 
-def _limited(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
+def _limit_steps(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
     """Networks that learn for fewer steps: enough for digits, or hardly at all where it does not matter what."""
     feature_extractor._fit.cache_clear()
     monkeypatch.setattr(
@@ -55,18 +55,18 @@ def _limited(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
 def found() -> Iterator[dict[str, Section]]:
     trials = {"release": COMPARISON, "ceiling": COMPARISON.build_ceiling(), "floor": COMPARISON.build_floor()}
     with pytest.MonkeyPatch.context() as monkeypatch:
-        _limited(monkeypatch, 150)
+        _limit_steps(monkeypatch, 150)
         yield {name: evaluate_images(trial, "image") for name, trial in trials.items()}
 
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    _limited(monkeypatch, 3)
+    _limit_steps(monkeypatch, 3)
     yield
     feature_extractor._fit.cache_clear()
 
 
-def _noisy(records: Records, level: float) -> Records:
+def _add_noise(records: Records, level: float) -> Records:
     noise = level * 16 * np.random.default_rng(2).normal(size=records.codes["image"].shape)
     return replace(
         records, codes={**records.codes, "image": np.clip(records.codes["image"] + noise, 0, 16).astype("u1")}
@@ -135,7 +135,7 @@ def test_noise_makes_both_scores_worse_step_by_step() -> None:
     real = view.sample(COMPARISON.test, 1000, np.random.default_rng(0)).pixels
     scores, distances = [], []
     for level in (0.0, 0.1, 0.2, 0.4):
-        pixels = view.sample(_noisy(COMPARISON.synthetic, level), 1000, np.random.default_rng(0)).pixels
+        pixels = view.sample(_add_noise(COMPARISON.synthetic, level), 1000, np.random.default_rng(0)).pixels
         scores.append(compute_inception_score(judge.predict_probabilities(pixels)))
         distances.append(compute_frechet_distance(judge.extract_features(real), judge.extract_features(pixels)))
     assert scores == sorted(scores, reverse=True)
@@ -214,7 +214,7 @@ def test_samples_are_scaled_shuffled_and_keep_their_labels() -> None:
 
 def test_channels_come_first() -> None:
     pixels = np.arange(30 * 4 * 5 * 3).reshape(30, 4, 5, 3) % 256
-    comparison = _coloured(pixels.astype(np.uint8))
+    comparison = _compare_photos(pixels.astype(np.uint8))
     sample = find_images(comparison, "photo").sample(comparison.real, 30, np.random.default_rng(0))
     assert sample.pixels.shape == (30, 3, 4, 5)
     found = {image.transpose(1, 2, 0).tobytes() for image in np.rint(sample.pixels * 255).astype(np.uint8)}
@@ -224,7 +224,7 @@ def test_channels_come_first() -> None:
 # --- other images ---
 
 
-def _coloured(pixels: Any, **columns: tuple[dict[str, Any], Any]) -> Comparison:
+def _compare_photos(pixels: Any, **columns: tuple[dict[str, Any], Any]) -> Comparison:
     """Photos with more columns, the same records in every role."""
     shape = list(pixels.shape[1:])
     declared = {"photo": {"type": "image", "shape": shape}} | {name: column for name, (column, _) in columns.items()}
@@ -233,7 +233,7 @@ def _coloured(pixels: Any, **columns: tuple[dict[str, Any], Any]) -> Comparison:
     return Comparison(records, records, records, records)
 
 
-def _drawn_without_trouble(section: Section) -> None:
+def _check_drawing(section: Section) -> None:
     for picture in section.pictures:
         figure = picture.draw()
         figure.draw_without_rendering()
@@ -245,12 +245,12 @@ def _drawn_without_trouble(section: Section) -> None:
 @pytest.mark.parametrize("shape", [(8, 8), (5, 7, 3), (20, 3, 2), (1, 1)])
 def test_images_without_labels_have_distances_and_pictures(shape: tuple[int, ...]) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (40, *shape)).astype(np.uint8)
-    section = evaluate_images(_coloured(pixels), "photo")
+    section = evaluate_images(_compare_photos(pixels), "photo")
     assert set(section.measures) == set(section.metrics) == UNLABELLED
     assert section.measures["images.frechet"].value == 0
     assert any("principal components" in note for note in section.notes)
     assert len(section.pictures) == 2
-    _drawn_without_trouble(section)
+    _check_drawing(section)
 
 
 @pytest.mark.usefixtures("quick")
@@ -267,7 +267,7 @@ def test_without_labels_the_distance_still_tells_real_images_from_others() -> No
 @pytest.mark.usefixtures("quick")
 def test_a_target_that_has_no_classes_is_none(column: dict[str, Any]) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (40, 6, 6)).astype(np.uint8)
-    comparison = replace(_coloured(pixels, what=(column, np.zeros(40, np.uint8))), target="what")
+    comparison = replace(_compare_photos(pixels, what=(column, np.zeros(40, np.uint8))), target="what")
     assert set(evaluate_images(comparison, "photo").measures) == UNLABELLED
 
 
@@ -282,7 +282,7 @@ def test_a_judge_that_has_learned_little_is_called_that() -> None:
 def test_pictures_of_labelled_images_can_be_drawn() -> None:
     section = evaluate_images(COMPARISON, "image")
     assert len(section.pictures) == 3
-    _drawn_without_trouble(section)
+    _check_drawing(section)
 
 
 @pytest.mark.usefixtures("quick")
@@ -291,10 +291,10 @@ def test_many_classes_some_of_them_empty_can_be_drawn() -> None:
     column = {"type": "categorical", "values": [f"person {number}" for number in range(30)]}
     labels = rng.integers(3, 25, 60).astype(np.uint8)
     comparison = replace(
-        _coloured(rng.integers(0, 256, (60, 9, 6, 3)).astype(np.uint8), who=(column, labels)), target="who"
+        _compare_photos(rng.integers(0, 256, (60, 9, 6, 3)).astype(np.uint8), who=(column, labels)), target="who"
     )
     section = evaluate_images(comparison, "photo")
-    _drawn_without_trouble(section)
+    _check_drawing(section)
     assert "first 20 classes" in section.pictures[0].caption
 
 
@@ -304,14 +304,14 @@ def test_many_classes_some_of_them_empty_can_be_drawn() -> None:
 @pytest.mark.usefixtures("quick")
 def test_constant_images_of_one_class_are_measured() -> None:
     column = {"type": "boolean"}
-    comparison = _coloured(np.full((30, 8, 8), 7, np.uint8), what=(column, np.ones(30, np.uint8)))
+    comparison = _compare_photos(np.full((30, 8, 8), 7, np.uint8), what=(column, np.ones(30, np.uint8)))
     section = evaluate_images(replace(comparison, target="what"), "photo")
     assert section.measures["images.frechet"].value == 0
     assert section.measures["images.inception_score"].value == pytest.approx(1)
     assert section.details["images.nearest_ratio"]["value"] is None  # nothing is any distance apart
     assert "nan" not in section.pictures[1].caption
     json.dumps(section.details, allow_nan=False)
-    _drawn_without_trouble(section)
+    _check_drawing(section)
 
 
 @pytest.mark.usefixtures("quick")
@@ -319,7 +319,7 @@ def test_images_whose_label_is_missing_are_left_out() -> None:
     column = {"type": "categorical", "values": ["a", "b"], "nullable": True}
     labels = np.repeat([0, 1, 2], 30).astype(np.uint8)
     pixels = np.random.default_rng(0).integers(0, 256, (90, 8, 8)).astype(np.uint8)
-    comparison = replace(_coloured(pixels, what=(column, labels)), target="what")
+    comparison = replace(_compare_photos(pixels, what=(column, labels)), target="what")
     assert find_images(comparison, "photo").classes == ("a", "b")
     assert np.sum(evaluate_images(comparison, "photo").details["images.confusion"]) == 60
 

@@ -29,7 +29,7 @@ def test_so_many_records_are_enough_to_learn_from(monkeypatch: pytest.MonkeyPatc
     ]
 
 
-def refusal(comparison: Comparison) -> str:
+def catch_refusal(comparison: Comparison) -> str:
     with pytest.raises(DataError) as caught:
         evaluate_utility(comparison)
     message = str(caught.value)
@@ -37,35 +37,35 @@ def refusal(comparison: Comparison) -> str:
     return message
 
 
-def test_targets_that_are_none() -> None:
+def test_invalid_targets_are_refused() -> None:
     kind = draw_people(30, 0)
-    assert refusal(compare(kind, kind, "il")) == "target: there is no column 'il'; did you mean 'ill'?"
-    assert "no target is given" in refusal(replace(compare(kind, kind, "ill"), target=None))
+    assert catch_refusal(compare(kind, kind, "il")) == "target: there is no column 'il'; did you mean 'ill'?"
+    assert "no target is given" in catch_refusal(replace(compare(kind, kind, "ill"), target=None))
     shown = make_records({"ill": COLUMNS["ill"]}, ill=[True, False] * 15)
-    assert "column 'ill' is the only one" in refusal(compare(shown, shown, "ill"))
+    assert "column 'ill' is the only one" in catch_refusal(compare(shown, shown, "ill"))
 
 
 def test_an_array_is_no_target() -> None:
     schema = Schema.from_dict({"columns": {"photo": {"type": "image", "shape": [2, 2]}, "ill": COLUMNS["ill"]}})
     kind = Records(schema, {"photo": np.zeros((30, 2, 2), np.uint8), "ill": np.arange(30) % 2}, 30)
-    assert "column 'photo' of type image cannot be a target" in refusal(compare(kind, kind, "photo"))
+    assert "column 'photo' of type image cannot be a target" in catch_refusal(compare(kind, kind, "photo"))
 
 
 def test_too_few_records_are_named() -> None:
     few, enough = draw_people(19, 0), draw_people(60, 1)
-    assert "19 synthetic records" in refusal(compare(few, enough, "ill", real=enough))
-    assert "19 real records" in refusal(compare(enough, enough, "ill", real=few))
-    assert "19 held-out records" in refusal(compare(enough, few, "ill"))
+    assert "19 synthetic records" in catch_refusal(compare(few, enough, "ill", real=enough))
+    assert "19 real records" in catch_refusal(compare(enough, enough, "ill", real=few))
+    assert "19 held-out records" in catch_refusal(compare(enough, few, "ill"))
 
 
 def test_a_target_with_one_value_in_the_real_data() -> None:
     both = draw_people(100, 0)
     well = both.take(both.codes["ill"] == 0)
-    assert "column 'ill' has the same value in all real records" in refusal(compare(both, both, "ill", real=well))
-    assert "column 'ill' has the same value in all held-out records" in refusal(compare(both, well, "ill"))
+    assert "column 'ill' has the same value in all real records" in catch_refusal(compare(both, both, "ill", real=well))
+    assert "column 'ill' has the same value in all held-out records" in catch_refusal(compare(both, well, "ill"))
 
 
 def test_a_target_with_too_many_classes() -> None:
     columns: Columns = {"word": {"type": "categorical", "values": [f"w{i}" for i in range(60)]}, "age": COLUMNS["age"]}
     kind = make_records(columns, word=[f"w{i}" for i in range(60)], age=range(60))
-    assert "column 'word' has 60 classes" in refusal(compare(kind, kind, "word"))
+    assert "column 'word' has 60 classes" in catch_refusal(compare(kind, kind, "word"))

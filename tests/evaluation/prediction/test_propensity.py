@@ -65,7 +65,7 @@ def test_real_records_cannot_be_told_from_real_ones() -> None:
     assert np.mean([measure.value for measure in found]) == pytest.approx(0.5, abs=0.02)
 
 
-def test_records_of_another_world_are_told_at_once() -> None:
+def test_records_from_disjoint_distributions_are_separated() -> None:
     old, young = draw_people(300, 0, age=np.full(300, 90)), draw_people(300, 1, age=np.full(300, 20))
     assert measure_auc(compare(old, young)).value == 1.0
     away = list_importance(compare(old, young))
@@ -179,7 +179,7 @@ def test_constant_columns_tell_nothing() -> None:
 
 
 @pytest.mark.parametrize("count", [20, 30, 60, 100])
-def test_few_records_of_another_world_are_told_too(count: int) -> None:
+def test_few_records_from_disjoint_distributions_are_separated(count: int) -> None:
     old, young = draw_people(count, 0, age=np.full(count, 90)), draw_people(count, 1, age=np.full(count, 20))
     found = measure_auc(compare(old, young))
     assert found.value == 1.0

@@ -15,7 +15,7 @@ from sundog.evaluation.series.dynamic_time_warping import choose_window, find_ne
 Floats = NDArray[np.float64]
 
 
-def warped(a: Floats, b: Floats, window: int) -> float:
+def warp(a: Floats, b: Floats, window: int) -> float:
     """The recursion, cell by cell."""
     n = len(a)
     cost = np.full((n + 1, n + 1), math.inf)
@@ -28,7 +28,7 @@ def warped(a: Floats, b: Floats, window: int) -> float:
 
 
 def brute_force(series: Floats, among: Floats, window: int) -> Floats:
-    return np.array([min(warped(one, other, window) for other in among) for one in series])
+    return np.array([min(warp(one, other, window) for other in among) for one in series])
 
 
 @pytest.mark.parametrize("kind", ["walks", "noise", "spikes", "few levels"])
@@ -44,7 +44,7 @@ def test_distances_are_those_of_brute_force(kind: str, window: int) -> None:
     series, among = values[:5], values[5:]
     places, distances = find_nearest_series(series, among, window=window)
     np.testing.assert_allclose(distances, brute_force(series, among, window), atol=1e-12)
-    reached = [warped(one, among[place], window) for one, place in zip(series, places, strict=True)]
+    reached = [warp(one, among[place], window) for one, place in zip(series, places, strict=True)]
     np.testing.assert_allclose(reached, distances, atol=1e-12)
 
 
@@ -52,7 +52,7 @@ def test_of_many_candidates_the_nearest_is_found_whatever_its_bound() -> None:
     """With so wide a window all bounds are near zero, and say little about who is near."""
     rng = np.random.default_rng(0)
     series, among = rng.normal(size=(4, 10)), rng.normal(size=(1500, 10))
-    expected = np.array([[warped(one, other, 5) for other in among] for one in series])
+    expected = np.array([[warp(one, other, 5) for other in among] for one in series])
     places, distances = find_nearest_series(series, among, window=5)
     np.testing.assert_allclose(distances, expected.min(axis=1))
     np.testing.assert_array_equal(places, expected.argmin(axis=1))

@@ -48,7 +48,7 @@ IMAGES = schema_of({"image": {"type": "image", "shape": [6, 5]}, "label": LABEL}
 GAPS = schema_of({"meter": {**SERIES, "nullable": True}, "label": LABEL})
 
 
-def some(schema: Schema, n: int = 9, seed: int = 0) -> Compact:
+def draw_examples(schema: Schema, n: int = 9, seed: int = 0) -> Compact:
     """Random records, as a training takes them."""
     return Features(schema).to_examples(random_records(schema, n, seed)).take(np.arange(n))
 
@@ -105,7 +105,7 @@ def assert_clipped(
     torch.testing.assert_close(found.sums, sums, rtol=1e-3, atol=1e-4 * float(clip))
 
 
-def fitted(records: Records, *, epsilon: float = 5.0, seed: int = 0, **settings: Any) -> Gan:
+def fit_gan(records: Records, *, epsilon: float = 5.0, seed: int = 0, **settings: Any) -> Gan:
     """A model of these records."""
     options = {**QUICK, **settings}
     plan = Gan.plan(

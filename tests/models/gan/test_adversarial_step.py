@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from tests.contracts.material import KINDS, schema_of
-from tests.models.gan.material import GAPS, IMAGES, TABLE, assert_clipped, new_game, some
+from tests.models.gan.material import GAPS, IMAGES, TABLE, assert_clipped, draw_examples, new_game
 from torch import Tensor
 
 from sundog.data.schema import Schema
@@ -30,13 +30,13 @@ CASES = pytest.mark.parametrize(
 OBJECTIVES = pytest.mark.parametrize("objective", [Wasserstein(10.0), NonSaturating()], ids=["gp", "ns"])
 
 
-def seeded(game: AdversarialGame, batch: Compact, seed: int = 3) -> Tensor:
+def compute_seeded_loss(game: AdversarialGame, batch: Compact, seed: int = 3) -> Tensor:
     """The losses, with the same draws each time."""
     torch.manual_seed(seed)
     return game.loss(batch).detach()
 
 
-def fixed(game: AdversarialGame, batch: Compact, monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, Tensor, Tensor]:
+def fix_draws(game: AdversarialGame, batch: Compact, monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, Tensor, Tensor]:
     """Records, one that is generated for each, and a point between the two: from now on these, in every loss."""
     torch.manual_seed(5)
     real = game.features.to_dense(batch)
@@ -46,7 +46,7 @@ def fixed(game: AdversarialGame, batch: Compact, monkeypatch: pytest.MonkeyPatch
     return real, fake, places
 
 
-def written_out(game: AdversarialGame, real: Tensor, fake: Tensor, place: Tensor) -> Tensor:
+def compute_loss(game: AdversarialGame, real: Tensor, fake: Tensor, place: Tensor) -> Tensor:
     """The critic's loss on one record, from the formulas."""
     (mine,), (other,) = game.critic(real), game.critic(fake)
     if isinstance(game.objective, NonSaturating):
@@ -58,11 +58,13 @@ def written_out(game: AdversarialGame, real: Tensor, fake: Tensor, place: Tensor
     return loss
 
 
-def loop(game: AdversarialGame, real: Tensor, fake: Tensor, places: Tensor) -> tuple[list[Tensor], Tensor, Tensor]:
+def sum_gradients(
+    game: AdversarialGame, real: Tensor, fake: Tensor, places: Tensor
+) -> tuple[list[Tensor], Tensor, Tensor]:
     """One record after another: the sum of gradients, clipped to the median of their norms; those norms; the median."""
     weights, gradients = list(game.critic.parameters()), []
     for number in range(len(real)):
-        loss = written_out(game, *(rows[number : number + 1] for rows in (real, fake, places)))
+        loss = compute_loss(game, *(rows[number : number + 1] for rows in (real, fake, places)))
         gradients.append(torch.autograd.grad(loss, weights))
     norms = torch.stack([torch.cat([part.flatten() for part in gradient]).norm() for gradient in gradients])
     clip = norms.median()
@@ -80,11 +82,11 @@ def loop(game: AdversarialGame, real: Tensor, fake: Tensor, places: Tensor) -> t
 def test_the_clipped_sum_is_that_of_a_loop_over_records(
     schema: Schema, shape: str, objective: Objective, masks: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    game, batch = new_game(schema, shape, objective), some(schema)
+    game, batch = new_game(schema, shape, objective), draw_examples(schema)
     for weight in game.critic.parameters():
         weight.data *= 2.0  # so that slopes, and norms, are far from one another
-    drawn = fixed(game, batch, monkeypatch)
-    sums, norms, clip = loop(game, *drawn)
+    drawn = fix_draws(game, batch, monkeypatch)
+    sums, norms, clip = sum_gradients(game, *drawn)
     assert norms.min() < 0.9 * clip < 1.1 * clip < norms.max()
     assert_clipped(game, batch, masks, sums, norms, clip)
 
@@ -92,10 +94,10 @@ def test_the_clipped_sum_is_that_of_a_loop_over_records(
 @CASES
 @OBJECTIVES
 def test_the_loss_on_a_record_is_about_that_record_alone(schema: Schema, shape: str, objective: Objective) -> None:
-    game, batch, others = new_game(schema, shape, objective), some(schema), some(schema, seed=1)
-    before = seeded(game, batch)
+    game, batch, others = new_game(schema, shape, objective), draw_examples(schema), draw_examples(schema, seed=1)
+    before = compute_seeded_loss(game, batch)
     changed = {name: torch.cat([others[name][:4], rows[4:5], others[name][5:]]) for name, rows in batch.items()}
-    after = seeded(game, changed)
+    after = compute_seeded_loss(game, changed)
     torch.testing.assert_close(before[4], after[4])
     assert (before - after).abs()[[0, 1, 2, 3, 5, 6, 7, 8]].min() > 1e-4
 
@@ -104,13 +106,13 @@ def test_the_loss_on_a_record_is_about_that_record_alone(schema: Schema, shape: 
 def test_a_batch_may_be_empty(schema: Schema, shape: str) -> None:
     for objective in (Wasserstein(10.0), NonSaturating()):
         game = new_game(schema, shape, objective)
-        nobody = {name: rows[:0] for name, rows in some(schema).items()}
+        nobody = {name: rows[:0] for name, rows in draw_examples(schema).items()}
         found = clip_and_sum(game.critic, game.loss, nobody, group_all(game.critic), Fixed(torch.tensor([1.0])).weigh)
         assert all(not total.any() for total in found.sums)
 
 
 def test_a_record_is_judged_beside_one_of_its_own_label() -> None:
-    game, batch = new_game(TABLE, "mlp"), some(TABLE, 40)
+    game, batch = new_game(TABLE, "mlp"), draw_examples(TABLE, 40)
     seen: list[Tensor] = []
     game.critic.register_forward_pre_hook(lambda critic, inputs: seen.extend(inputs))
     game.loss(batch)
@@ -123,7 +125,7 @@ def test_a_record_is_judged_beside_one_of_its_own_label() -> None:
 def test_the_critics_step_leaves_nothing_in_the_generator() -> None:
     game = new_game(TABLE, "mlp", Wasserstein())
     before = [weight.clone() for weight in game.generator.parameters()]
-    clip_and_sum(game.critic, game.loss, some(TABLE), group_all(game.critic), Fixed(torch.tensor([1.0])).weigh)
+    clip_and_sum(game.critic, game.loss, draw_examples(TABLE), group_all(game.critic), Fixed(torch.tensor([1.0])).weigh)
     for weight, old in zip(game.generator.parameters(), before, strict=True):
         assert weight.grad is None
         assert torch.equal(weight, old)
@@ -149,7 +151,7 @@ def test_the_generator_learns_from_the_critic_and_from_no_record(
     for seed in (None, 1, 2):  # no record at all; these; those
         game = new_game(schema, shape, objective)
         if seed is not None:
-            game.loss(some(schema, 5 * seed, seed)).sum().backward()  # type: ignore[no-untyped-call]
+            game.loss(draw_examples(schema, 5 * seed, seed)).sum().backward()  # type: ignore[no-untyped-call]
         ends.append(take_turns(game))
     for first, *rest in zip(*ends, strict=True):
         assert all(torch.equal(first, other) for other in rest)
@@ -212,7 +214,7 @@ def test_a_generator_that_is_behind_has_several_turns() -> None:
 
     def noting() -> None:
         turn()
-        moves.append(weights(game))
+        moves.append(copy_weights(game))
 
     game._take_step = noting  # type: ignore[assignment]
     take_turns(game, 3)
@@ -225,7 +227,7 @@ def test_a_generator_that_is_behind_has_several_turns() -> None:
     assert single.critic_schedule.taken == 3
 
 
-def weights(game: AdversarialGame) -> list[Tensor]:
+def copy_weights(game: AdversarialGame) -> list[Tensor]:
     return [weight.detach().clone() for weight in game.generator.parameters()]
 
 

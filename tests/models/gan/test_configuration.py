@@ -17,7 +17,7 @@ METERS = schema_of({"meter": SERIES})
 PICTURE = {"image": {"type": "image", "shape": [8, 8]}}
 
 
-def of(schema: Schema, *, public: bool = False, **settings: Any) -> GanSettings:
+def resolve_settings(schema: Schema, *, public: bool = False, **settings: Any) -> GanSettings:
     return resolve(GanConfiguration.parse(settings, public=public), schema)
 
 
@@ -44,14 +44,14 @@ def of(schema: Schema, *, public: bool = False, **settings: Any) -> GanSettings:
 def test_what_is_named_follows_from_what_is_told(
     schema: Schema, settings: dict[str, Any], shape: str, condition: str | None, classifier: float
 ) -> None:
-    found = of(schema, **settings)
+    found = resolve_settings(schema, **settings)
     assert (found.shape, found.condition, found.classifier) == (shape, condition, classifier)
 
 
 def test_what_is_not_set_is_set_by_shape_and_what_is_set_stays() -> None:
     names = ("hidden", "epochs", "learning_rate", "critic_steps", "anchor", "means", "classifier")
     for place, (shape, schema) in enumerate((("pairs", PLAIN), ("conv", IMAGES), ("mlp", GAPS), ("lstm", GAPS))):
-        settings = of(schema, shape=shape)
+        settings = resolve_settings(schema, shape=shape)
         assert {name: getattr(settings, name) for name in names} == {
             name: _BY_SHAPE[name][min(place, 2)] for name in names
         }
@@ -64,7 +64,7 @@ def test_what_is_not_set_is_set_by_shape_and_what_is_set_stays() -> None:
         "means": 0.1,
     }
     for schema in (PLAIN, IMAGES, GAPS):
-        settings = of(schema, **asked)
+        settings = resolve_settings(schema, **asked)
         assert {name: getattr(settings, name) for name in asked} == asked
         assert None not in [getattr(settings, name) for name in (*names, "warm")]
 
@@ -72,7 +72,7 @@ def test_what_is_not_set_is_set_by_shape_and_what_is_set_stays() -> None:
 def test_the_defaults_are_never_refused() -> None:
     for columns in KINDS.values():
         for rest in ({}, {"unit": "who", "cap": 3}, {"unit": "who", "cap": 1}):
-            found = of(schema_of(columns, **rest))
+            found = resolve_settings(schema_of(columns, **rest))
             assert not (found.classifier and found.condition is None)
             if rest.get("cap") == 3:
                 assert found.condition is None
@@ -80,7 +80,7 @@ def test_the_defaults_are_never_refused() -> None:
 
 @pytest.mark.parametrize("steps", [0.25, 0.5, 1, 2.5, 1000, 1000.0])
 def test_a_critic_may_have_fewer_steps_than_its_generator(steps: float) -> None:
-    assert of(TABLE, critic_steps=steps).critic_steps == steps
+    assert resolve_settings(TABLE, critic_steps=steps).critic_steps == steps
 
 
 @pytest.mark.parametrize(
@@ -132,6 +132,6 @@ def test_a_critic_may_have_fewer_steps_than_its_generator(steps: float) -> None:
 )
 def test_what_is_wrong_is_refused_in_one_line(schema: Schema, settings: dict[str, Any], what: str) -> None:
     with pytest.raises(SundogError) as caught:
-        of(schema, **settings)
+        resolve_settings(schema, **settings)
     assert what in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -101,7 +101,7 @@ def test_a_balance_goes_on_from_what_was_kept() -> None:
 # --- the objectives ---
 
 
-def straight(slope: float) -> tuple[Tensor, Tensor]:
+def draw_straight(slope: float) -> tuple[Tensor, Tensor]:
     """Records, and generated ones."""
     generator = torch.Generator().manual_seed(0)
     return torch.rand(5, 3, generator=generator), torch.rand(5, 3, generator=generator) * slope
@@ -110,13 +110,13 @@ def straight(slope: float) -> tuple[Tensor, Tensor]:
 @pytest.mark.parametrize("slope", [0.0, 0.5, 1.0, 3.0])
 def test_the_penalty_of_a_linear_critic_is_known(slope: float) -> None:
     direction = torch.tensor([2.0, -1.0, 2.0]) / 3
-    found = Wasserstein(10.0).penalty(lambda x: slope * (x @ direction), *straight(1.0))
+    found = Wasserstein(10.0).penalty(lambda x: slope * (x @ direction), *draw_straight(1.0))
     torch.testing.assert_close(found, torch.full((5,), 10.0 * (slope - 1) ** 2), atol=1e-4, rtol=1e-4)
 
 
 def test_the_penalty_looks_between_the_two_and_nowhere_else() -> None:
     seen: list[Tensor] = []
-    real, fake = straight(4.0)
+    real, fake = draw_straight(4.0)
 
     def critic(x: Tensor) -> Tensor:
         seen.append(x.detach())
@@ -134,7 +134,7 @@ def test_the_penalty_looks_between_the_two_and_nowhere_else() -> None:
 
 def test_a_flat_critic_has_a_gradient_all_the_same() -> None:
     weight = torch.zeros(3, requires_grad=True)
-    penalty = Wasserstein().penalty(lambda x: x @ weight, *straight(1.0))
+    penalty = Wasserstein().penalty(lambda x: x @ weight, *draw_straight(1.0))
     (gradient,) = torch.autograd.grad(penalty.sum(), weight)
     assert gradient.isfinite().all()
 

@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 from sklearn.neighbors import KNeighborsClassifier
 from tests.contracts.material import schema_of
-from tests.models.gan.material import fitted
+from tests.models.gan.material import fit_gan
 from tests.models.twin_columns import pair_distance, table
 
 from sundog.data.records import Records
@@ -32,12 +32,12 @@ def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @cache
-def learned(condition: str | None) -> Gan:
+def fit_table(condition: str | None) -> Gan:
     sizes: dict[str, Any] = {"hidden": 32, "latent": 8, "batch": 200, "epochs": None, "generator_rate": 0.005}
-    return fitted(table(), epsilon=EPSILON, condition=condition, **sizes)
+    return fit_gan(table(), epsilon=EPSILON, condition=condition, **sizes)
 
 
-def shuffled(codes: dict[str, Any]) -> dict[str, Any]:
+def shuffle(codes: dict[str, Any]) -> dict[str, Any]:
     """The same marginals, and nothing between the columns."""
     rng = np.random.default_rng(1)
     return {name: rng.permutation(column) for name, column in codes.items()}
@@ -45,15 +45,15 @@ def shuffled(codes: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("condition", [None, "kind"])
 def test_it_learns_what_belongs_together(condition: str | None) -> None:
-    drawn = learned(condition).sample(20_000, np.random.default_rng(0), {})
-    far = pair_distance(shuffled(table().codes), table().codes)
+    drawn = fit_table(condition).sample(20_000, np.random.default_rng(0), {})
+    far = pair_distance(shuffle(table().codes), table().codes)
     assert far > 0.4
     assert pair_distance(drawn, table().codes) < (0.25 if condition is None else 0.05) * far
 
 
 @pytest.mark.parametrize("condition", [None, "kind"])
 def test_means_are_as_they_were_measured(condition: str | None) -> None:
-    drawn = learned(condition).sample(20_000, np.random.default_rng(0), {})
+    drawn = fit_table(condition).sample(20_000, np.random.default_rng(0), {})
     for name, count in (("kind", 4), ("twin", 4)):
         mine, real = (np.bincount(codes[name], minlength=count) / len(codes[name]) for codes in (drawn, table().codes))
         assert mine == pytest.approx(real, abs=0.03)
@@ -62,19 +62,19 @@ def test_means_are_as_they_were_measured(condition: str | None) -> None:
 @pytest.mark.parametrize("condition", [None, "kind"])
 def test_conditions_change_the_other_columns(condition: str | None) -> None:
     """Whether it was told the column in training or has to look for what explains it."""
-    drawn = learned(condition).sample(3000, np.random.default_rng(3), {"kind": 0})
+    drawn = fit_table(condition).sample(3000, np.random.default_rng(3), {"kind": 0})
     assert set(drawn["kind"].tolist()) == {0}
     least = 0.65 if condition is None else 0.9
     assert float(np.mean(drawn["twin"] == 0)) > least  # 0.925 in the data, 0.17 without the condition
     assert float(np.mean(drawn["size"] < 250)) > least + 0.05  # 1 in the data, 0.1 without
-    both = learned(condition).sample(2000, np.random.default_rng(3), {"twin": 3, "size": 800})
+    both = fit_table(condition).sample(2000, np.random.default_rng(3), {"twin": 3, "size": 800})
     assert set(both["size"].tolist()) == {800}
     assert float(np.mean(both["kind"] == 3)) > 0.9
 
 
 def test_conditions_are_as_likely_as_they_were() -> None:
     for condition in (None, "kind"):
-        found = np.exp([learned(condition).log_evidence({"kind": kind}) for kind in range(4)])
+        found = np.exp([fit_table(condition).log_evidence({"kind": kind}) for kind in range(4)])
         assert found == pytest.approx([0.1, 0.2, 0.3, 0.4], abs=0.03)
 
 
@@ -126,7 +126,7 @@ def test_samples_say_more_about_images_than_their_means_do(shape: str, settings:
     means = np.stack([images[labels == label].mean(axis=0) for label in range(2)])
     rows = np.random.default_rng(0).integers(0, 500, 4000)  # each several times, so that the noise is small
     records = Records(DIGITS, {"image": images[rows], "label": labels[rows]}, 4000)
-    model = fitted(records, epsilon=EPSILON, shape=shape, latent=8, **settings)
+    model = fit_gan(records, epsilon=EPSILON, shape=shape, latent=8, **settings)
     assert (model.config["shape"], model.config["named"]) == (("conv", True) if shape == "auto" else ("mlp", False))
     assert model.config["condition"] == "label"
     drawn = model.sample(1000, np.random.default_rng(0), {})
@@ -165,7 +165,7 @@ def test_samples_of_a_fit_with_a_classifier_teach_what_their_labels_mean() -> No
 
     def worth(**settings: Any) -> float:
         """Of a classifier that learns from samples, on real records."""
-        model = fitted(bars(3000, seed=0), epsilon=50.0, **sizes, **settings)
+        model = fit_gan(bars(3000, seed=0), epsilon=50.0, **sizes, **settings)
         drawn = model.sample(1000, np.random.default_rng(0), {})
         classifier = KNeighborsClassifier(5).fit(drawn["image"].reshape(-1, 64), drawn["label"])
         return float(classifier.score(real["image"].reshape(-1, 64), real["label"]))

@@ -13,7 +13,7 @@ import torch
 from scipy import stats
 from tests.contracts.material import decode_records, random_records
 from tests.contracts.resumption import assert_resumes, assert_same_fit
-from tests.models.gan.material import DELTA, GAPS, IMAGES, QUICK, TABLE, fitted
+from tests.models.gan.material import DELTA, GAPS, IMAGES, QUICK, TABLE, fit_gan
 from torch import Tensor
 
 from sundog.data.schema import Schema
@@ -81,7 +81,7 @@ def test_a_step_with_less_noise_than_was_planned_is_refused_before_it_is_taken(
 
     monkeypatch.setattr(gan_training, "_new_step", weaker)
     with pytest.raises(ValueError, match=r"the step has noise multiplier .* but the plan charges"):
-        fitted(random_records(TABLE, 60))
+        fit_gan(random_records(TABLE, 60))
 
 
 # --- noise ---
@@ -134,7 +134,7 @@ def test_the_noise_has_the_scale_that_was_paid_for(
     monkeypatch.setattr(
         step, "compute_noise_scales", lambda *args: [fault * scale for scale in compute_noise_scales(*args)]
     )
-    fitted(random_records(TABLE, 60), epsilon=2.0, epochs=4, **settings)
+    fit_gan(random_records(TABLE, 60), epsilon=2.0, epochs=4, **settings)
     assert sum(noise.numel() for noise in noises) > 500
     assert is_standard(torch.cat(noises)) is (fault == 1.0)
     assert all(noise.abs().min() > 0 for noise in noises)  # every weight has its own
@@ -234,6 +234,6 @@ def test_an_interruption_in_the_middle_of_a_block_pays_once(tmp_path: Path, monk
 def test_a_seed_fixes_where_it_begins() -> None:
     with pytest.MonkeyPatch.context() as patch:
         without_records(patch)
-        first, same, other = (fitted(random_records(TABLE, 60), seed=seed).state().tensors for seed in (4, 4, 5))
+        first, same, other = (fit_gan(random_records(TABLE, 60), seed=seed).state().tensors for seed in (4, 4, 5))
     assert all(np.array_equal(first[name], same[name]) for name in first)
     assert not np.array_equal(first["body.layers.0.weight"], other["body.layers.0.weight"])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from tests.contracts.material import KINDS, random_records, schema_of
-from tests.models.gan.material import DELTA, GAPS, IMAGES, LABEL, QUICK, SERIES, TABLE, new_game, some
+from tests.models.gan.material import DELTA, GAPS, IMAGES, LABEL, QUICK, SERIES, TABLE, draw_examples, new_game
 from torch import Tensor
 
 from sundog.data.schema import Schema
@@ -54,7 +54,7 @@ def classifier_of(schema: Schema, shape: str, *, size: float = 1.0, seed: int = 
     return classifier
 
 
-def written_out(classifier: LabelClassifier, record: Tensor) -> Tensor:
+def compute_surprise(classifier: LabelClassifier, record: Tensor) -> Tensor:
     """How surprising the label of one record is, (features,), from the formula."""
     at = classifier.condition
     others = torch.cat([record[: at.start], record[at.stop :]])
@@ -69,9 +69,9 @@ def written_out(classifier: LabelClassifier, record: Tensor) -> Tensor:
 @CASES
 @pytest.mark.parametrize("masks", ["when needed", "always"])
 def test_the_clipped_sum_is_that_of_a_loop_over_records(schema: Schema, shape: str, masks: Any) -> None:
-    classifier, batch = classifier_of(schema, shape, size=2.0), some(schema)
+    classifier, batch = classifier_of(schema, shape, size=2.0), draw_examples(schema)
     weights, records = list(classifier.parameters()), classifier.features.to_dense(batch)
-    gradients = [torch.autograd.grad(written_out(classifier, record), weights) for record in records]
+    gradients = [torch.autograd.grad(compute_surprise(classifier, record), weights) for record in records]
     norms = torch.stack([torch.cat([part.flatten() for part in gradient]).norm() for gradient in gradients])
     clip = norms.median()
     assert norms.min() < 0.9 * clip < 1.1 * clip < norms.max()
@@ -87,7 +87,11 @@ def test_the_clipped_sum_is_that_of_a_loop_over_records(schema: Schema, shape: s
 
 @CASES
 def test_the_surprise_at_a_record_is_about_that_record_alone(schema: Schema, shape: str) -> None:
-    classifier, batch, others = classifier_of(schema, shape, size=2.0), some(schema), some(schema, seed=1)
+    classifier, batch, others = (
+        classifier_of(schema, shape, size=2.0),
+        draw_examples(schema),
+        draw_examples(schema, seed=1),
+    )
     changed = {name: torch.cat([others[name][:4], rows[4:5], others[name][5:]]) for name, rows in batch.items()}
     before, after = classifier.loss(batch).detach(), classifier.loss(changed).detach()
     torch.testing.assert_close(before[4], after[4])
@@ -98,7 +102,7 @@ def test_the_surprise_at_a_record_is_about_that_record_alone(schema: Schema, sha
 
 @CASES
 def test_a_batch_may_be_empty(schema: Schema, shape: str) -> None:
-    classifier, nobody = classifier_of(schema, shape), {name: rows[:0] for name, rows in some(schema).items()}
+    classifier, nobody = classifier_of(schema, shape), {name: rows[:0] for name, rows in draw_examples(schema).items()}
     found = clip_and_sum(classifier, classifier.loss, nobody, group_all(classifier), Fixed(torch.tensor([1.0])).weigh)
     assert all(not total.any() for total in found.sums)
 
@@ -107,7 +111,7 @@ def test_a_batch_may_be_empty(schema: Schema, shape: str) -> None:
 def test_it_looks_at_everything_but_the_label(schema: Schema, shape: str) -> None:
     """And takes the label for what is right: its gradient there is the surprise at each value."""
     classifier = classifier_of(schema, shape)
-    x = classifier.features.to_dense(some(schema, 60)).requires_grad_()
+    x = classifier.features.to_dense(draw_examples(schema, 60)).requires_grad_()
     (gradient,) = torch.autograd.grad(classifier.cross_entropy(x).sum(), x)
     assert (gradient.abs().sum(dim=0) > 0).all()
     p = torch.exp(-gradient[:, classifier.condition])
@@ -121,7 +125,7 @@ def test_it_looks_at_everything_but_the_label(schema: Schema, shape: str) -> Non
 # --- records of every size ---
 
 
-def striped(schema: Schema, n: int, seed: int = 0) -> FeatureRows:
+def draw_stripes(schema: Schema, n: int, seed: int = 0) -> FeatureRows:
     """Images or series of noise, of which one part is bright: which one, the label says."""
     records = random_records(schema, n, seed)
     (name,) = (name for name, column in schema.columns.items() if column.shape)
@@ -152,7 +156,7 @@ def test_a_classifier_of_convolutions_learns_labels(columns: dict[str, Any], mos
     schema = schema_of({"what": columns, "label": LABEL})
     classifier = classifier_of(schema, "conv")
     assert 100 < sum(weight.numel() for weight in classifier.parameters()) < most  # private training does well with few
-    batch = striped(schema, 48).take(np.arange(48))
+    batch = draw_stripes(schema, 48).take(np.arange(48))
     optimizer = torch.optim.Adam(classifier.parameters(), lr=0.01)
     first = float(classifier.loss(batch).mean().detach())
     for _ in range(25):
@@ -244,9 +248,9 @@ def test_a_private_classifier_classifies_records_that_it_never_saw() -> None:
     ledger = Ledger(epsilon=10.0, delta=DELTA, noise=NoiseSource.seeded(0))
     settings = resolve(GanConfiguration.parse({"shape": "conv", "hidden": 8}), schema)
     classifier = train_label_classifier(
-        features, striped(schema, 2000), settings, plan, ledger, FitContext(seed=0), records=2000
+        features, draw_stripes(schema, 2000), settings, plan, ledger, FitContext(seed=0), records=2000
     )
-    batch = striped(schema, 300, seed=1).take(np.arange(300))
+    batch = draw_stripes(schema, 300, seed=1).take(np.arange(300))
     begun = classifier_of(schema, "conv").loss(batch).detach()
     assert float(classifier.loss(batch).mean()) < 0.2 * float(begun.mean())
 
@@ -286,9 +290,9 @@ def test_records_of_people_with_several_have_no_classifier() -> None:
 # --- the duel ---
 
 
-def knowing(schema: Schema, shape: str, steps: int = 60) -> LabelClassifier:
+def train_classifier(schema: Schema, shape: str, steps: int = 60) -> LabelClassifier:
     """One that learned from records, without any noise."""
-    classifier, batch = classifier_of(schema, shape), striped(schema, 96).take(np.arange(96))
+    classifier, batch = classifier_of(schema, shape), draw_stripes(schema, 96).take(np.arange(96))
     optimizer = torch.optim.Adam(classifier.parameters(), lr=0.01)
     for _ in range(steps):
         optimizer.zero_grad()
@@ -299,7 +303,7 @@ def knowing(schema: Schema, shape: str, steps: int = 60) -> LabelClassifier:
     return classifier
 
 
-def mute(game: AdversarialGame) -> AdversarialGame:
+def silence(game: AdversarialGame) -> AdversarialGame:
     """Its critic has nothing to say."""
     for weight in game.critic.parameters():
         weight.data.zero_()
@@ -314,9 +318,9 @@ def cross_entropy(game: AdversarialGame, classifier: LabelClassifier) -> float:
 
 @pytest.mark.parametrize(("schema", "shape"), [(IMAGES, "conv"), (GAPS, "mlp")], ids=["images", "series"])
 def test_a_generator_learns_to_make_what_is_classified_correctly(schema: Schema, shape: str) -> None:
-    classifier, ends = knowing(schema, shape), []
+    classifier, ends = train_classifier(schema, shape), []
     for heard in (classifier, None):
-        game = mute(new_game(schema, shape, classifier=heard, batch=64))
+        game = silence(new_game(schema, shape, classifier=heard, batch=64))
         begun = cross_entropy(game, classifier)
         torch.manual_seed(0)
         for number in range(60):
@@ -347,7 +351,7 @@ def test_the_critic_loss_does_not_contain_the_classifier(objective: Any, monkeyp
     for heard in (classifier, None):
         game = new_game(IMAGES, "conv", objective, classifier=heard)
         torch.manual_seed(3)
-        losses.append(game.loss(some(IMAGES)).detach())
+        losses.append(game.loss(draw_examples(IMAGES)).detach())
     assert torch.equal(*losses)
 
     def asked(x: Tensor) -> Tensor:
@@ -355,7 +359,9 @@ def test_the_critic_loss_does_not_contain_the_classifier(objective: Any, monkeyp
 
     monkeypatch.setattr(classifier, "cross_entropy", asked)
     game = new_game(IMAGES, "conv", objective, classifier=classifier)
-    clip_and_sum(game.critic, game.loss, some(IMAGES), group_all(game.critic), Fixed(torch.tensor([1.0])).weigh)
+    clip_and_sum(
+        game.critic, game.loss, draw_examples(IMAGES), group_all(game.critic), Fixed(torch.tensor([1.0])).weigh
+    )
     with pytest.raises(AssertionError, match="it was asked about 16 records"):
         game.train_generator(0)
 

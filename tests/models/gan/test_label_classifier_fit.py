@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from tests.contracts.material import decode_records, random_records
-from tests.models.gan.material import DELTA, GAPS, IMAGES, QUICK, TABLE, fitted
+from tests.models.gan.material import DELTA, GAPS, IMAGES, QUICK, TABLE, fit_gan
 from torch import Tensor
 
 from sundog.data.schema import Schema
@@ -116,7 +116,7 @@ def test_a_release_without_a_classifier_needs_no_such_charge() -> None:
 
 @pytest.mark.parametrize("named", [None, 0, 1, 1.0, "yes", "", [], {"steps": 3}, "gone"], ids=repr)
 def test_a_file_must_say_whether_there_was_a_classifier(named: Any) -> None:
-    state = fitted(random_records(IMAGES, 60)).state()
+    state = fit_gan(random_records(IMAGES, 60)).state()
     config = {name: value for name, value in state.config.items() if name != "named"}
     if named != "gone":
         config["named"] = named
@@ -126,7 +126,7 @@ def test_a_file_must_say_whether_there_was_a_classifier(named: Any) -> None:
 
 
 def test_the_classifier_is_neither_released_nor_kept_beside_it() -> None:
-    model, plain = (fitted(random_records(IMAGES, 60), classifier=share) for share in (SHARED, 0.0))
+    model, plain = (fit_gan(random_records(IMAGES, 60), classifier=share) for share in (SHARED, 0.0))
     assert model.private is not None
     assert plain.private is not None
     assert set(model.state().tensors) == set(plain.state().tensors)
@@ -136,7 +136,7 @@ def test_the_classifier_is_neither_released_nor_kept_beside_it() -> None:
 # --- going on ---
 
 
-def fixed(out: Path | None = None, *, resume: bool = False) -> tuple[Release, list[Tensor]]:
+def fit_with_fixed_noise(out: Path | None = None, *, resume: bool = False) -> tuple[Release, list[Tensor]]:
     """A fit with the same noise each time, and the weights of its classifier."""
     found: list[LabelClassifier] = []
 
@@ -151,14 +151,14 @@ def fixed(out: Path | None = None, *, resume: bool = False) -> tuple[Release, li
 
 
 @cache
-def whole() -> tuple[Release, list[Tensor]]:
+def fit_whole() -> tuple[Release, list[Tensor]]:
     """One that nothing interrupts; it too has a place on disk, where what was measured is kept."""
     with TemporaryDirectory() as folder:
-        return fixed(Path(folder) / "whole.sundog")
+        return fit_with_fixed_noise(Path(folder) / "whole.sundog")
 
 
 def ends_as_the_whole(release: Release, classifier: list[Tensor]) -> None:
-    other, weights = whole()
+    other, weights = fit_whole()
     assert release.certificate.charges == other.certificate.charges
     assert release.verify() == other.verify()
     assert all(torch.equal(mine, its) for mine, its in zip(classifier, weights, strict=True))
@@ -174,7 +174,7 @@ def test_a_fit_that_was_interrupted_in_a_step_ends_as_one_that_was_not(
     purpose: str, done: int, killed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that is killed loses a block that was paid for; one that is asked to stop ends it first."""
-    whole()
+    fit_whole()
     out, take = tmp_path / "o.sundog", Trainer._take_step
 
     def stop(self: Trainer, *args: Any) -> None:
@@ -187,8 +187,8 @@ def test_a_fit_that_was_interrupted_in_a_step_ends_as_one_that_was_not(
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "_take_step", stop)
         with pytest.raises(RuntimeError if killed else KeyboardInterrupt):
-            fixed(out)
-    ends_as_the_whole(*fixed(out, resume=True))
+            fit_with_fixed_noise(out)
+    ends_as_the_whole(*fit_with_fixed_noise(out, resume=True))
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_a_fit_that_was_interrupted_before_it_paid_ends_as_one_that_was_not(
     purpose: str, places: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Twice: between the classifier's blocks, or after it and later; before all of them there is nothing to resume."""
-    whole()
+    fit_whole()
     out, spend, seen = tmp_path / "o.sundog", Ledger.spend, 0
 
     def stop(ledger: Ledger, *charges: Charge) -> None:
@@ -213,8 +213,8 @@ def test_a_fit_that_was_interrupted_before_it_paid_ends_as_one_that_was_not(
         patch.setattr(Ledger, "spend", stop)
         for resume in (False, True):
             with pytest.raises(KeyboardInterrupt):
-                fixed(out, resume=resume)
-    ends_as_the_whole(*fixed(out, resume=True))
+                fit_with_fixed_noise(out, resume=resume)
+    ends_as_the_whole(*fit_with_fixed_noise(out, resume=True))
 
 
 def test_a_fit_goes_on_with_the_share_that_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +238,7 @@ def test_a_fit_goes_on_with_the_share_that_it_began_with(tmp_path: Path, monkeyp
 
 def test_the_generator_depends_on_the_classifier() -> None:
     """Another classifier makes another generator."""
-    first, same_again, other = (fitted(random_records(IMAGES, 100), classifier=share) for share in (0.3, 0.3, 0.0))
+    first, same_again, other = (fit_gan(random_records(IMAGES, 100), classifier=share) for share in (0.3, 0.3, 0.0))
     tensors = [model.state().tensors["start"] for model in (first, same_again, other)]
     assert np.array_equal(tensors[0], tensors[1])
     assert not np.array_equal(tensors[0], tensors[2])

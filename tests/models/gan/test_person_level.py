@@ -53,15 +53,15 @@ OBJECTIVES = pytest.mark.parametrize("objective", [Wasserstein(10.0), NonSaturat
 pytestmark = pytest.mark.usefixtures("quick")
 
 
-def people(schema: Schema, held: list[int], seed: int = 0) -> Records:
+def draw_people(schema: Schema, held: list[int], seed: int = 0) -> Records:
     """Random records of people who have so many of them, in no order."""
     unit = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(held)), held))
     return replace(random_records(schema, len(unit), seed), unit=unit.astype(np.int64))
 
 
-def visits(held: list[int], seed: int = 0) -> pd.DataFrame:
+def draw_visits(held: list[int], seed: int = 0) -> pd.DataFrame:
     """The same as a table, for columns of one value."""
-    records = people(SIMPLE, held, seed)
+    records = draw_people(SIMPLE, held, seed)
     assert records.unit is not None
     columns = decode_records(records)
     return pd.DataFrame({**columns, "who": [f"person {number}" for number in records.unit]})
@@ -70,7 +70,7 @@ def visits(held: list[int], seed: int = 0) -> pd.DataFrame:
 SIMPLE = schema_of({"label": LABEL, "on": {"type": "boolean"}}, unit="who", cap=CAP)
 
 
-def alike(labels: list[int]) -> Records:
+def make_people(labels: list[int]) -> Records:
     """People with one record each, who differ in their labels."""
     codes = {"label": np.array(labels, np.uint8), "on": np.zeros(len(labels), np.uint8)}
     return Records(SIMPLE, codes, len(labels), unit=np.arange(len(labels)))
@@ -86,7 +86,7 @@ def steep_game(schema: Schema, shape: str, objective: Objective) -> AdversarialG
     return game
 
 
-def fixed(game: AdversarialGame, batch: Compact, monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, Tensor, Tensor]:
+def fix_draws(game: AdversarialGame, batch: Compact, monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, Tensor, Tensor]:
     """Records, one that is generated for each, and a point between the two; those of the first people stay theirs."""
     torch.manual_seed(5)
     real = game.features.to_dense(batch)
@@ -96,7 +96,7 @@ def fixed(game: AdversarialGame, batch: Compact, monkeypatch: pytest.MonkeyPatch
     return real, fake, places
 
 
-def written_out(game: AdversarialGame, real: Tensor, fake: Tensor, place: Tensor) -> Tensor:
+def compute_loss(game: AdversarialGame, real: Tensor, fake: Tensor, place: Tensor) -> Tensor:
     """The critic's loss on one record, (features,), from the formulas."""
     mine, other = game.critic(real[None])[0], game.critic(fake[None])[0]
     if isinstance(game.objective, NonSaturating):
@@ -112,7 +112,7 @@ def gradients(game: AdversarialGame, held: list[int], drawn: tuple[Tensor, Tenso
     """One person after another: the gradient of the mean over that person's records."""
     weights, found = list(game.critic.parameters()), []
     for person, count in enumerate(held):
-        losses = [written_out(game, *(rows[person, number] for rows in drawn)) for number in range(count)]
+        losses = [compute_loss(game, *(rows[person, number] for rows in drawn)) for number in range(count)]
         found.append(list(torch.autograd.grad(torch.stack(losses).mean(), weights)))
     return found
 
@@ -122,7 +122,7 @@ def length(gradient: list[Tensor]) -> Tensor:
     return found
 
 
-def clipped(game: AdversarialGame, batch: Any, clip: float) -> list[Tensor]:
+def sum_clipped(game: AdversarialGame, batch: Any, clip: float) -> list[Tensor]:
     return clip_and_sum(game.critic, game.loss, batch, group_all(game.critic), Fixed(torch.tensor([clip])).weigh).sums
 
 
@@ -136,8 +136,8 @@ def test_the_clipped_sum_is_that_of_a_loop_over_people(
     schema: Schema, shape: str, objective: Objective, masks: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     game = steep_game(schema, shape, objective)
-    batch = PeopleRows(game.features, people(schema, HELD)).take(np.arange(len(HELD)))
-    each = gradients(game, HELD, fixed(game, batch, monkeypatch))
+    batch = PeopleRows(game.features, draw_people(schema, HELD)).take(np.arange(len(HELD)))
+    each = gradients(game, HELD, fix_draws(game, batch, monkeypatch))
     norms = torch.stack([length(gradient) for gradient in each])
     clip = norms.median()
     assert norms.min() < 0.95 * clip < 1.05 * clip < norms.max()
@@ -154,14 +154,14 @@ def test_one_person_more_moves_the_sum_by_no_more_than_the_clip(
 ) -> None:
     """However many records that person has; without clipping it would move by more."""
     game, counts = steep_game(schema, shape, objective), [*HELD, held]
-    rows = PeopleRows(game.features, people(schema, counts))
+    rows = PeopleRows(game.features, draw_people(schema, counts))
     batch, rest = rows.take(np.arange(len(counts))), rows.take(np.arange(len(HELD)))
-    drawn = fixed(game, batch, monkeypatch)
+    drawn = fix_draws(game, batch, monkeypatch)
     long = float(length(gradients(game, counts, drawn)[-1]))
     clip = long / 4
-    moved = [a - b for a, b in zip(clipped(game, batch, clip), clipped(game, rest, clip), strict=True)]
+    moved = [a - b for a, b in zip(sum_clipped(game, batch, clip), sum_clipped(game, rest, clip), strict=True)]
     assert float(length(moved)) == pytest.approx(clip, rel=1e-3)
-    free = [a - b for a, b in zip(clipped(game, batch, 1e6), clipped(game, rest, 1e6), strict=True)]
+    free = [a - b for a, b in zip(sum_clipped(game, batch, 1e6), sum_clipped(game, rest, 1e6), strict=True)]
     assert float(length(free)) == pytest.approx(long, rel=1e-3)
 
 
@@ -172,11 +172,11 @@ def test_somebody_whose_loss_is_not_finite_moves_nobody_elses_gradient(place: in
     game = new_game(SIMPLE, "mlp", condition=None)
     with torch.no_grad():
         next(game.critic.parameters())[:, 2] = 3e38  # of the label c, which nobody else has
-    generated = Features(SIMPLE).to_dense(PeopleRows(game.features, alike([0])).take(np.arange(1)))[:, :1]
+    generated = Features(SIMPLE).to_dense(PeopleRows(game.features, make_people([0])).take(np.arange(1)))[:, :1]
     game.generate = lambda condition: generated.expand(*condition.shape[:-1], -1)  # type: ignore[method-assign]
     sums = []
     for labels in ([0] * place + [2] + [1] * (20 - place), [0] * place + [1] * (20 - place)):
-        batch = PeopleRows(game.features, alike(labels)).take(np.arange(len(labels)))
+        batch = PeopleRows(game.features, make_people(labels)).take(np.arange(len(labels)))
         found = clip_and_sum(
             game.critic, game.loss, batch, group_all(game.critic), Fixed(torch.tensor([1e-3])).weigh, masks=masks
         )
@@ -188,7 +188,7 @@ def test_somebody_whose_loss_is_not_finite_moves_nobody_elses_gradient(place: in
 
 @CASES
 def test_a_record_several_times_counts_as_once(schema: Schema, shape: str) -> None:
-    records = people(schema, [1, 1])
+    records = draw_people(schema, [1, 1])
     many = replace(records.take([0, 0, 0, 1]), unit=np.array([0, 0, 0, 1]))
     once = replace(records.take([0, 1]), unit=np.array([0, 1]))
     game = steep_game(schema, shape, NonSaturating())
@@ -198,7 +198,7 @@ def test_a_record_several_times_counts_as_once(schema: Schema, shape: str) -> No
     both = np.arange(2)
     torch.testing.assert_close(game.loss(first.take(both)), game.loss(second.take(both)))
     torch.testing.assert_close(first.take_vectors(both), second.take_vectors(both))
-    torch.testing.assert_close(clipped(game, first.take(both), 0.1), clipped(game, second.take(both), 0.1))
+    torch.testing.assert_close(sum_clipped(game, first.take(both), 0.1), sum_clipped(game, second.take(both), 0.1))
 
 
 @CASES
@@ -206,8 +206,8 @@ def test_a_record_several_times_counts_as_once(schema: Schema, shape: str) -> No
 def test_nobody_is_an_example_too(schema: Schema, shape: str, objective: Objective) -> None:
     game = steep_game(schema, shape, objective)
     for held in ([2, 1], []):  # a batch without people, of some and of none
-        batch = PeopleRows(game.features, people(schema, held)).take(np.arange(0))
-        assert all(not total.any() for total in clipped(game, batch, 1.0))
+        batch = PeopleRows(game.features, draw_people(schema, held)).take(np.arange(0))
+        assert all(not total.any() for total in sum_clipped(game, batch, 1.0))
 
 
 @CASES
@@ -215,8 +215,8 @@ def test_nobody_is_an_example_too(schema: Schema, shape: str, objective: Objecti
 def test_what_fills_empty_places_is_not_seen(schema: Schema, shape: str, objective: Objective) -> None:
     """They hold copies of a record of the same person."""
     game = steep_game(schema, shape, objective)
-    batch = PeopleRows(game.features, people(schema, HELD)).take(np.arange(len(HELD)))
-    other = PeopleRows(game.features, people(schema, [CAP] * len(HELD), seed=7)).take(np.arange(len(HELD)))
+    batch = PeopleRows(game.features, draw_people(schema, HELD)).take(np.arange(len(HELD)))
+    other = PeopleRows(game.features, draw_people(schema, [CAP] * len(HELD), seed=7)).take(np.arange(len(HELD)))
     sums = []
     for filled in (batch, other):
         mixed = {
@@ -225,7 +225,7 @@ def test_what_fills_empty_places_is_not_seen(schema: Schema, shape: str, objecti
             if name != "held"
         }
         torch.manual_seed(3)
-        sums.append(clipped(game, {**mixed, "held": batch["held"]}, 1.0))
+        sums.append(sum_clipped(game, {**mixed, "held": batch["held"]}, 1.0))
     torch.testing.assert_close(sums[0], sums[1])
 
 
@@ -259,7 +259,7 @@ def test_people_are_numbered_after_the_cap_and_each_has_a_record(seed: int) -> N
 
 
 def test_whoever_has_no_record_is_no_example() -> None:
-    records = people(SIMPLE, HELD)
+    records = draw_people(SIMPLE, HELD)
     assert records.unit is not None
     some = records.take(np.flatnonzero(np.isin(records.unit, (1, 4))))
     rows, whole = PeopleRows(Features(SIMPLE), some), PeopleRows(Features(SIMPLE), records)
@@ -269,7 +269,7 @@ def test_whoever_has_no_record_is_no_example() -> None:
 
 
 def test_empty_places_hold_the_persons_own_first_record() -> None:
-    records = people(METERS, HELD)
+    records = draw_people(METERS, HELD)
     assert records.unit is not None
     rows = PeopleRows(Features(METERS), records)
     dense = rows._features.to_dense(rows.take(np.arange(len(HELD))))
@@ -295,7 +295,7 @@ def test_the_charge_is_the_same_however_many_people_and_records_there_are(schema
     assert compute_epsilon(plan.charges, delta=DELTA) == pytest.approx(2.0, rel=2e-3)
     for held in (HELD * 6, [CAP], []):
         ledger = Ledger(epsilon=2.0, delta=DELTA)
-        Gan.fit(people(schema, held), plan, ledger, FitContext(seed=0))
+        Gan.fit(draw_people(schema, held), plan, ledger, FitContext(seed=0))
         assert merge_blocks(ledger.charges) == list(plan.charges)
 
 
@@ -309,7 +309,7 @@ def test_all_that_a_training_learns_of_people_goes_through_the_noisy_sum(
     plan = Gan.plan(VISITS, Budget(2.0, DELTA), GanConfiguration.parse(settings), already=(), records=60)
 
     def networks(held: list[int]) -> list[Tensor]:
-        examples = PeopleRows(features, people(VISITS, held, seed=len(held)))
+        examples = PeopleRows(features, draw_people(VISITS, held, seed=len(held)))
         ledger = Ledger(epsilon=2.0, delta=DELTA, noise=NoiseSource.seeded(1))
         start = ConditionalMeans(torch.zeros(0), [torch.full((features.width,), 0.5)], [0.1])
         both = gan_training.train_gan(features, examples, plan, start, None, ledger, FitContext(seed=0))
@@ -330,7 +330,7 @@ def test_all_that_a_training_learns_of_people_goes_through_the_noisy_sum(
 def fit(out: Path | None = None, *, resume: bool = False, noise: NoiseSource | None = None) -> Release:
     settings = {**QUICK, "epochs": 4, "shape": "mlp"}
     synthesizer = Synthesizer("gan", epsilon=2.0, delta=DELTA, seed=4, noise=noise, settings=settings)
-    return synthesizer.fit(visits(HELD * 6), SIMPLE, out=out, resume=resume).release_
+    return synthesizer.fit(draw_visits(HELD * 6), SIMPLE, out=out, resume=resume).release_
 
 
 def test_the_certificate_names_the_unit_and_what_it_cost_to_count_people(tmp_path: Path) -> None:

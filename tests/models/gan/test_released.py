@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.contracts.material import KINDS, decode_records, plain, random_records, schema_of
-from tests.models.gan.material import GAPS, IMAGES, QUICK, TABLE, fitted
+from tests.contracts.material import KINDS, decode_records, random_records, schema_of, to_lists
+from tests.models.gan.material import GAPS, IMAGES, QUICK, TABLE, fit_gan
 
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError, SundogError
@@ -33,7 +33,7 @@ EVERY = pytest.mark.parametrize(
 
 @cache
 def _model(schema: str, shape: str) -> Gan:
-    return fitted(random_records(SCHEMAS[schema], 60), shape=shape, condition="label", epochs=1)
+    return fit_gan(random_records(SCHEMAS[schema], 60), shape=shape, condition="label", epochs=1)
 
 
 SCHEMAS = {"table": TABLE, "images": IMAGES, "series": GAPS}
@@ -56,7 +56,7 @@ def test_a_file_brings_the_generator_back_and_nothing_else(schema: Schema, shape
     assert again.verify() == []
     for where in ({}, {"label": "b"}):
         first, second = (next(one.batches(40, seed=3, where=where)).codes for one in (release, again))
-        assert {name: plain(first[name]) for name in first} == {name: plain(second[name]) for name in second}
+        assert {name: to_lists(first[name]) for name in first} == {name: to_lists(second[name]) for name in second}
     model = release.model
     assert isinstance(model, Gan)
     assert set(model.state().tensors) == {*model.generator.state_dict(), "prior"}
@@ -215,7 +215,7 @@ def test_a_condition_on_another_column_than_the_label_holds_too() -> None:
 @pytest.mark.parametrize("condition", ["boolean", "categorical", None])
 def test_any_column_with_one_value_can_be_told(condition: str | None) -> None:
     schema = schema_of(KINDS["all_scalars"])
-    model = fitted(random_records(schema, 60), condition=condition, epochs=1)
+    model = fit_gan(random_records(schema, 60), condition=condition, epochs=1)
     assert model.config["condition"] == condition
     drawn = model.sample(10, np.random.default_rng(0), {"integer": 3, "boolean": 1})
     assert drawn["integer"].tolist() == [3] * 10
@@ -269,7 +269,7 @@ def test_any_column_with_one_value_can_be_told(condition: str | None) -> None:
         ("condition", ["label"]),
     ],
 )
-def test_settings_that_are_none_are_refused_before_anything_is_spent(name: str, value: Any) -> None:
+def test_invalid_settings_are_refused_before_anything_is_spent(name: str, value: Any) -> None:
     ledger = Ledger(epsilon=2.0, delta=1e-5)
     with pytest.raises(SundogError, match=f"setting '{name}' must be") as caught:
         Synthesizer("gan", epsilon=2.0, ledger=ledger, settings={name: value}).fit(

@@ -15,7 +15,7 @@ import pytest
 import safetensors.numpy
 import torch
 from tests.contracts.material import decode_records, random_records, schema_of
-from tests.models.gan.material import DELTA, GAPS, IMAGES, LABEL, QUICK, TABLE, fitted
+from tests.models.gan.material import DELTA, GAPS, IMAGES, LABEL, QUICK, TABLE, fit_gan
 
 from sundog.errors import DataError, SundogError
 from sundog.fit.synthesizer import Synthesizer
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.usefixtures("quick")
 @cache
 def model_of(shape: str) -> Gan:
     condition = None if shape == "pairs" else "label"
-    return fitted(random_records(SCHEMAS[shape], 60), shape=shape, condition=condition)
+    return fit_gan(random_records(SCHEMAS[shape], 60), shape=shape, condition=condition)
 
 
 def parts_of(shape: str) -> State:
@@ -127,7 +127,7 @@ def test_it_survives_an_interruption(when: str, tmp_path: Path, monkeypatch: pyt
 
 @pytest.mark.parametrize("model", ["gan", "independent"])
 @pytest.mark.parametrize("what", ["folder", "pipe"])
-def test_what_is_in_its_place_is_told_before_anything_is_spent(
+def test_a_path_that_is_no_file_is_refused_before_anything_is_spent(
     what: str, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "o.sundog"
@@ -161,7 +161,7 @@ def test_a_crash_leaves_no_new_release_beside_an_old_critic(
 # --- reading it ---
 
 
-def refused(path: Path) -> None:
+def check_refusal(path: Path) -> None:
     with pytest.raises(DataError) as caught:
         load_curator_file(path)
     assert "\n" not in str(caught.value)
@@ -180,12 +180,12 @@ def test_a_file_that_was_cut_or_changed_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "harmed"
     for length in [*range(0, 40), *range(40, len(raw), 67), len(raw) - 1]:
         path.write_bytes(raw[:length])
-        refused(path)
+        check_refusal(path)
     path.write_bytes(raw + b"more")
-    refused(path)
+    check_refusal(path)
     for start in (b"\xff" * 8, b"\x00" * 8, (2**63 - 1).to_bytes(8, "little")):
         path.write_bytes(start + raw[8:])
-        refused(path)
+        check_refusal(path)
     load_curator_file(tmp_path / "whole")
 
 
@@ -210,27 +210,27 @@ GOOD: dict[str, Any] = {"model": "gan", "config": {}, "schema": TWINS.to_dict()}
 )
 def test_what_is_not_about_a_critic_is_refused(about: Any, tmp_path: Path) -> None:
     load_curator_file(saved(tmp_path / "good", GOOD))
-    refused(saved(tmp_path / "bad", about))
+    check_refusal(saved(tmp_path / "bad", about))
 
 
 @pytest.mark.parametrize(
     "schema", [None, [], {"columns": 3}, {"columns": {"a": {"type": "integer", "min": 3, "max": 1}}}], ids=repr
 )
-def test_a_schema_that_is_none_is_refused(schema: Any, tmp_path: Path) -> None:
+def test_an_invalid_schema_is_refused(schema: Any, tmp_path: Path) -> None:
     with pytest.raises(SundogError) as caught:
         load_curator_file(saved(tmp_path / "bad", {**GOOD, "schema": schema}))
     assert "\n" not in str(caught.value)
 
 
 def test_files_of_another_kind_are_refused(tmp_path: Path) -> None:
-    refused(tmp_path / "nowhere")
-    refused(tmp_path)
+    check_refusal(tmp_path / "nowhere")
+    check_refusal(tmp_path)
     (tmp_path / "bare").write_bytes(safetensors.numpy.save({"a": np.zeros(2, np.float32)}))
-    refused(tmp_path / "bare")
+    check_refusal(tmp_path / "bare")
     (tmp_path / "text").write_text("generator and critic")
-    refused(tmp_path / "text")
+    check_refusal(tmp_path / "text")
     fit(tmp_path / "o.sundog")
-    refused(tmp_path / "o.sundog")
+    check_refusal(tmp_path / "o.sundog")
 
 
 # --- asking it ---
@@ -273,7 +273,7 @@ HOSTILE: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("harm", HOSTILE, ids=repr)
-def test_a_configuration_that_is_none_is_refused(harm: dict[str, Any]) -> None:
+def test_an_invalid_configuration_is_refused(harm: dict[str, Any]) -> None:
     state = parts_of("mlp")
     with pytest.raises(DataError, match="not those of a critic"):
         Critic(TABLE, State(state.tensors, {**state.config, **harm}))

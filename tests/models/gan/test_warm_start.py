@@ -51,12 +51,12 @@ PLAIN = schema_of({"label": LABEL, "twin": LABEL})
 pytestmark = pytest.mark.usefixtures("quick")
 
 
-def planned(schema: Schema, *, public: bool = True, **settings: Any) -> Any:
+def plan_gan(schema: Schema, *, public: bool = True, **settings: Any) -> Any:
     configuration = GanConfiguration.parse({**QUICK, "warm": 0, **settings}, public=public)
     return Gan.plan(schema, Budget(2.0, DELTA), configuration, already=(), records=60)
 
 
-def fitted(plan: Any, schema: Schema, public: int = 20) -> Ledger:
+def fit_plan(plan: Any, schema: Schema, public: int = 20) -> Ledger:
     ledger = Ledger(epsilon=2.0, delta=DELTA, noise=NoiseSource.seeded(3))
     Gan.fit(random_records(schema, 60), plan, ledger, FitContext(seed=0, public=random_records(schema, public, 9)))
     return ledger
@@ -73,21 +73,21 @@ def fitted(plan: Any, schema: Schema, public: int = 20) -> Ledger:
     ],
 )
 def test_a_fit_spends_its_plan_and_the_plan_is_what_it_was_without(schema: Schema, shape: str, way: str) -> None:
-    plan = planned(schema, shape=shape, **WAYS[way])
-    assert plan.charges == planned(schema, shape=shape, public=False).charges
-    ledger = fitted(plan, schema)
+    plan = plan_gan(schema, shape=shape, **WAYS[way])
+    assert plan.charges == plan_gan(schema, shape=shape, public=False).charges
+    ledger = fit_plan(plan, schema)
     assert merge_blocks(ledger.charges) == list(plan.charges)
     assert 0.998 * 2.0 <= compute_epsilon(ledger.charges, delta=DELTA) <= 2.0
 
 
 def test_two_public_records_are_enough() -> None:
-    plan = planned(TABLE, **WAYS["all"])
-    assert merge_blocks(fitted(plan, TABLE, public=2).charges) == list(plan.charges)
+    plan = plan_gan(TABLE, **WAYS["all"])
+    assert merge_blocks(fit_plan(plan, TABLE, public=2).charges) == list(plan.charges)
 
 
 def test_people_may_have_public_records_to_begin_with() -> None:
     schema = schema_of({"label": LABEL, "twin": LABEL}, unit="who", cap=2)
-    plan = planned(schema, shape="mlp", **WAYS["all"])
+    plan = plan_gan(schema, shape="mlp", **WAYS["all"])
     records = replace(random_records(schema, 60), unit=np.arange(60) // 2)
     public = replace(random_records(schema, 9), unit=np.arange(9))
     ledger = Ledger(epsilon=2.0, delta=DELTA)
@@ -142,7 +142,7 @@ def is_standard(noise: Tensor) -> bool:
 
 @pytest.mark.parametrize("way", ["clip", "groups", "kinds", "decay", "all"])
 def test_the_noise_in_each_group_has_the_scale_that_was_paid_for(way: str, steps: list[Any]) -> None:
-    fitted(planned(TABLE, shape="mlp", epochs=25, batch=60, **WAYS[way]), TABLE)
+    fit_plan(plan_gan(TABLE, shape="mlp", epochs=25, batch=60, **WAYS[way]), TABLE)
     groups = list(zip(*(in_units(*taken) for taken in steps), strict=True))
     assert len(groups) == {"clip": 1, "decay": 1, "kinds": 2}.get(way, 3)
     for noises in groups:
@@ -155,8 +155,8 @@ def test_the_noise_in_each_group_has_the_scale_that_was_paid_for(way: str, steps
 
 
 def test_a_bound_falls_to_its_part_by_the_end(steps: list[Any]) -> None:
-    plan = planned(TABLE, epochs=8, decay=0.1, clip=2.0, groups=KINDS)
-    fitted(plan, TABLE)
+    plan = plan_gan(TABLE, epochs=8, decay=0.1, clip=2.0, groups=KINDS)
+    fit_plan(plan, TABLE)
     count = plan.network.training.steps
     assert len(steps) == count > 5
     for number, (_, bounds, _) in enumerate(steps):
@@ -167,14 +167,14 @@ def test_a_bound_falls_to_its_part_by_the_end(steps: list[Any]) -> None:
 def test_bounds_of_groups_are_together_what_one_would_be(steps: list[Any]) -> None:
     for groups, count in (("all", 1), (KINDS, 2), (3, 3), (1000, 6)):
         steps.clear()
-        fitted(planned(TABLE, shape="mlp", clip=0.7, groups=groups), TABLE)
+        fit_plan(plan_gan(TABLE, shape="mlp", clip=0.7, groups=groups), TABLE)
         taken, bounds, _ = steps[0]
         assert taken.groups.count == count
         assert float(bounds.norm()) == pytest.approx(0.7)
 
 
 def test_public_bounds_are_of_the_size_of_public_gradients_and_follow_them(steps: list[Any]) -> None:
-    fitted(planned(TABLE, shape="mlp", epochs=4, clip="public", groups=KINDS, learning_rate=0.05), TABLE)
+    fit_plan(plan_gan(TABLE, shape="mlp", epochs=4, clip="public", groups=KINDS, learning_rate=0.05), TABLE)
     taken, bounds, _ = steps[0]
     rows = Features(TABLE).to_examples(random_records(TABLE, 20, 9)).take(np.arange(20))
     end = taken.policy.bounds
@@ -192,7 +192,7 @@ def test_public_bounds_are_of_the_size_of_public_gradients_and_follow_them(steps
 # --- the warm start ---
 
 
-def started(records: Records, public: Records, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> list[Tensor]:
+def start(records: Records, public: Records, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> list[Tensor]:
     """Both networks as they are after the warm start."""
     found: list[Tensor] = []
 
@@ -204,7 +204,7 @@ def started(records: Records, public: Records, monkeypatch: pytest.MonkeyPatch, 
         found.extend(weight.detach().clone() for weight in weights)
 
     monkeypatch.setattr(gan_training, "train_on_public", noting)
-    features, plan = Features(TABLE), planned(TABLE, condition="label", warm=6, **settings)
+    features, plan = Features(TABLE), plan_gan(TABLE, condition="label", warm=6, **settings)
     gan_training.train_gan(
         features,
         features.to_examples(records),
@@ -219,12 +219,12 @@ def started(records: Records, public: Records, monkeypatch: pytest.MonkeyPatch, 
 
 def test_a_warm_start_has_seen_no_private_record(monkeypatch: pytest.MonkeyPatch) -> None:
     public, other = random_records(TABLE, 30, 1), random_records(TABLE, 30, 2)
-    first, second, none = (started(random_records(TABLE, n, n), public, monkeypatch) for n in (60, 90, 0))
+    first, second, none = (start(random_records(TABLE, n, n), public, monkeypatch) for n in (60, 90, 0))
     assert len(first) > 6
     for weights in zip(first, second, none, strict=True):
         assert torch.equal(weights[0], weights[1])
         assert torch.equal(weights[0], weights[2])
-    moved = started(random_records(TABLE, 60, 60), other, monkeypatch)
+    moved = start(random_records(TABLE, 60, 60), other, monkeypatch)
     assert not torch.equal(first[0], moved[0])
 
 
@@ -243,7 +243,7 @@ def test_a_warm_start_learns_what_public_records_say(monkeypatch: pytest.MonkeyP
     public = random_records(PLAIN, 200)
     public.codes["twin"][:] = public.codes["label"]  # the start knows nothing of it
     ledger = Ledger(epsilon=2.0, delta=DELTA)
-    plan = planned(PLAIN, shape="mlp", warm=40, generator_rate=1e-6)
+    plan = plan_gan(PLAIN, shape="mlp", warm=40, generator_rate=1e-6)
     Gan.fit(random_records(PLAIN, 60), plan, ledger, FitContext(seed=0, public=public))
     assert losses[1] < losses[0] - 0.2
 
@@ -251,27 +251,27 @@ def test_a_warm_start_learns_what_public_records_say(monkeypatch: pytest.MonkeyP
 # --- from the front door ---
 
 
-def values(schema: Schema, n: int, seed: int = 0) -> dict[str, Any]:
+def draw_values(schema: Schema, n: int, seed: int = 0) -> dict[str, Any]:
     return decode_records(random_records(schema, n, seed))
 
 
-def released(public: Any, out: Path | None = None, *, resume: bool = False, **settings: Any) -> Release:
+def fit_release(public: Any, out: Path | None = None, *, resume: bool = False, **settings: Any) -> Release:
     """With a place on disk, the noise is the same each time."""
     noise = None if out is None else NoiseSource.seeded(1)
     options = {**QUICK, "epochs": 12, **settings}
     synthesizer = Synthesizer("gan", epsilon=2.0, delta=DELTA, public=public, seed=4, noise=noise, settings=options)
-    return synthesizer.fit(values(TABLE, 60), TABLE, out=out, resume=resume).release_
+    return synthesizer.fit(draw_values(TABLE, 60), TABLE, out=out, resume=resume).release_
 
 
 def test_the_certificate_says_what_was_taken_for_public() -> None:
-    release = released(values(TABLE, 2, 9), warm=2)
+    release = fit_release(draw_values(TABLE, 2, 9), warm=2)
     assert PUBLIC_RECORDS in release.certificate.assumed_public
     assert PUBLIC_RECORDS in str(release.certificate)
     assert release.verify() == []
     lines = [line for line in release.certificate.assumed_public if line != PUBLIC_RECORDS]
     silent = replace(release, certificate=release.certificate.model_copy(update={"assumed_public": lines}))
     assert any("assumes public" in problem for problem in silent.verify())
-    alone = released(None)
+    alone = fit_release(None)
     assert PUBLIC_RECORDS not in alone.certificate.assumed_public
     assert alone.verify() == []
 
@@ -280,7 +280,7 @@ def test_the_certificate_says_what_was_taken_for_public() -> None:
 def test_what_needs_public_records_is_refused_without_them(way: dict[str, Any]) -> None:
     ledger = Ledger(epsilon=2.0, delta=DELTA)
     with pytest.raises(SundogError, match=f"{next(iter(way))} = .* needs public records; add --public FILE") as caught:
-        Synthesizer("gan", epsilon=2.0, ledger=ledger, settings={**QUICK, **way}).fit(values(TABLE, 20), TABLE)
+        Synthesizer("gan", epsilon=2.0, ledger=ledger, settings={**QUICK, **way}).fit(draw_values(TABLE, 20), TABLE)
     assert "\n" not in str(caught.value)
     assert ledger.charges == ()
 
@@ -303,10 +303,10 @@ def test_what_needs_public_records_is_refused_without_them(way: dict[str, Any]) 
 def test_what_makes_no_sense_is_refused_before_anything_is_spent(
     count: int, settings: dict[str, Any], what: str
 ) -> None:
-    ledger, public = Ledger(epsilon=2.0, delta=DELTA), values(TABLE, count)
+    ledger, public = Ledger(epsilon=2.0, delta=DELTA), draw_values(TABLE, count)
     with pytest.raises(SundogError, match=what) as caught:
         Synthesizer("gan", epsilon=2.0, public=public, ledger=ledger, settings={**QUICK, **settings}).fit(
-            values(TABLE, 20), TABLE
+            draw_values(TABLE, 20), TABLE
         )
     assert "\n" not in str(caught.value)
     assert ledger.charges == ()
@@ -321,7 +321,7 @@ def test_a_seed_fixes_how_it_clips(way: str) -> None:
     for state in (1, 2):
         torch.manual_seed(state)  # of others, who draw as they like
         plan, ledger = (
-            planned(TABLE, epochs=4, **WAYS[way]),
+            plan_gan(TABLE, epochs=4, **WAYS[way]),
             Ledger(epsilon=2.0, delta=DELTA, noise=NoiseSource.seeded(1)),
         )
         context = FitContext(seed=0, public=random_records(TABLE, 20, 9))
@@ -337,6 +337,6 @@ def test_an_interrupted_fit_with_public_records_ends_as_one_that_was_not(
 
     def fit(out: Path, *, resume: bool = False) -> Release:
         torch.manual_seed(resume)
-        return released(values(TABLE, 20, 9), out, resume=resume, **WAYS[way])
+        return fit_release(draw_values(TABLE, 20, 9), out, resume=resume, **WAYS[way])
 
     assert_goes_on(fit, tmp_path, monkeypatch)

@@ -48,7 +48,7 @@ def fit(records: Records, plan: IndependentPlan, *, seed: int | None = None) -> 
     return Independent.fit(records, plan, ledger, FitContext())
 
 
-def noisier(plan: IndependentPlan, factor: float) -> IndependentPlan:
+def scale_noise(plan: IndependentPlan, factor: float) -> IndependentPlan:
     """The same plan with all noise multiplied."""
     sigma = {name: factor * value for name, value in plan.sigma.items()}
     charges = tuple(
@@ -82,7 +82,7 @@ def true_marginals(records: Records) -> dict[str, Floats]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_with_a_huge_budget_the_marginals_are_the_true_ones(kind: str) -> None:
     records = random_records(schema_of(KINDS[kind]), 80)
-    exact = noisier(plan(records.schema), 1e-3)  # discrete noise this small is zero
+    exact = scale_noise(plan(records.schema), 1e-3)  # discrete noise this small is zero
     model = fit(records, exact)
     assert model.records == 80
     for name, marginal in true_marginals(records).items():
@@ -112,7 +112,7 @@ def test_the_samples_have_the_marginals_of_the_model() -> None:
 
 def test_a_bin_is_filled_evenly() -> None:
     schema = schema_of({"n": {"type": "integer", "min": 0, "max": 999, "bins": 10}})
-    model = fit(constant_records(schema, 1000), noisier(plan(schema), 1e-3))
+    model = fit(constant_records(schema, 1000), scale_noise(plan(schema), 1e-3))
     drawn = model.sample(50_000, np.random.default_rng(0), {})["n"]
     assert stats.chisquare(np.bincount(drawn, minlength=100)).pvalue > 1e-6
     assert drawn.max() == 99
@@ -141,7 +141,7 @@ def _adult_plan() -> IndependentPlan:
 
 def _mean_tvd(factor: float, seed: int) -> float:
     records, truth = _adult()
-    model = fit(records, noisier(_adult_plan(), factor), seed=seed)
+    model = fit(records, scale_noise(_adult_plan(), factor), seed=seed)
     return float(np.mean([0.5 * np.abs(model.marginals[name] - p).sum() for name, p in truth.items()]))
 
 
@@ -203,7 +203,7 @@ def test_the_noise_of_a_capped_unit_has_the_standard_deviation_it_is_charged_for
     schema = schema_of({"n": {"type": "integer", "min": 0, "max": 4999, "bins": 4999}}, unit="person", cap=4)
     big = Records(schema, {"n": np.tile(np.arange(5000, dtype=schema.columns["n"].dtype), 40)}, 200_000)
     sigma = 2.5
-    model = fit(big, noisier(plan(schema), sigma / plan(schema).sigma["n"]), seed=3)
+    model = fit(big, scale_noise(plan(schema), sigma / plan(schema).sigma["n"]), seed=3)
     noise = model.marginals["n"] * model.records - 200_000 * true_counts(big) / 200_000
     assert noise.std() == pytest.approx(sigma * math.sqrt(4), rel=0.08)  # the error of the estimate is 1%
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import sparse, stats
-from tests.contracts.material import KINDS, constant_records, plain, random_records, schema_of
+from tests.contracts.material import KINDS, constant_records, random_records, schema_of, to_lists
 from torch import Tensor
 from torch.nn import functional
 
@@ -261,7 +261,7 @@ def test_logits_that_are_certain_give_the_record_back(kind: str) -> None:
         assert isinstance(column, SetColumn) or drawn[name].dtype == column.dtype
         assert drawn[name].shape == (40, *column.shape)
         if not isinstance(column, ScalarColumn) or make_bins(column).count == column.size:
-            assert plain(drawn[name]) == plain(records.codes[name]), name
+            assert to_lists(drawn[name]) == to_lists(records.codes[name]), name
     assert torch.allclose(again, x, atol=1e-6)  # the same cells, whatever is drawn inside of them
 
 
@@ -308,7 +308,9 @@ def test_parts_are_joined() -> None:
     records = random_records(schema_of(KINDS["mix"]), 9)
     parts = [records.take(slice(0, 4)).codes, records.take(slice(4, 4)).codes, records.take(slice(4, 9)).codes]
     whole = join_codes(parts)
-    assert {name: plain(codes) for name, codes in whole.items()} == {n: plain(c) for n, c in records.codes.items()}
+    assert {name: to_lists(codes) for name, codes in whole.items()} == {
+        n: to_lists(c) for n, c in records.codes.items()
+    }
     assert join_codes(parts[:1]) is parts[0]
 
 

@@ -70,7 +70,7 @@ class Pulled(Coder):
         return sum((parameter.square().sum() for parameter in self.parameters()), torch.zeros(())) / 100
 
 
-def rows(count: int = 60) -> Tensor:
+def draw_rows(count: int = 60) -> Tensor:
     return torch.randn(count, 4, generator=torch.Generator().manual_seed(3))
 
 
@@ -78,7 +78,7 @@ def plan_of(size: float, *, steps: int = 25, noise: float = 1e-7, rate: float = 
     return TrainingPlan(sample_rate=rate, steps=steps, noise_multiplier=noise, expected_batch=rate * size)
 
 
-def trained(networks: list[Any], data: Tensor, parts: Parts, plan: TrainingPlan, **options: Any) -> list[Any]:
+def train(networks: list[Any], data: Tensor, parts: Parts, plan: TrainingPlan, **options: Any) -> list[Any]:
     ledger = options.pop("ledger", None) or Free(NoiseSource.seeded(1))
     context = FitContext(seed=1, **options)
     return train_networks(
@@ -94,23 +94,23 @@ def assert_alike(one: nn.Module, other: nn.Module) -> None:
 @pytest.mark.parametrize("kind", [Coder, Pulled])
 def test_a_stack_learns_what_its_networks_learn_in_turn(kind: type[Coder]) -> None:
     """Every record in every step, and next to no noise: nothing is left to chance."""
-    data, owner = rows(), np.random.default_rng(0).integers(0, 3, 60)
+    data, owner = draw_rows(), np.random.default_rng(0).integers(0, 3, 60)
     sizes = tuple(np.bincount(owner).astype(float))
     networks = initialise(kind, 3, seed=7)
-    together = trained(networks, data, Parts(owner, sizes), plan_of(60.0))
+    together = train(networks, data, Parts(owner, sizes), plan_of(60.0))
     for number, network in enumerate(networks):
-        alone = trained([network], data[owner == number], Parts.whole(sizes[number]), plan_of(sizes[number]))
+        alone = train([network], data[owner == number], Parts.whole(sizes[number]), plan_of(sizes[number]))
         assert_alike(together[number], alone[0])
         before = network.state_dict()["encode.weight"]
         assert not torch.allclose(before, together[number].state_dict()["encode.weight"], atol=0.01)
 
 
 def test_a_part_with_nobody_in_it_learns_nothing_and_disturbs_nobody() -> None:
-    data, networks = rows(), initialise(Coder, 3, seed=7)
+    data, networks = draw_rows(), initialise(Coder, 3, seed=7)
     owner: Integers = np.where(np.arange(60) < 40, 0, 2)
-    found = trained(networks, data, Parts(owner, (40.0, 0.0, 20.0)), plan_of(60.0, noise=1e-12))
+    found = train(networks, data, Parts(owner, (40.0, 0.0, 20.0)), plan_of(60.0, noise=1e-12))
     assert_alike(found[1], _with_pull(networks[1]))
-    assert_alike(found[0], trained([networks[0]], data[:40], Parts.whole(40.0), plan_of(40.0))[0])
+    assert_alike(found[0], train([networks[0]], data[:40], Parts.whole(40.0), plan_of(40.0))[0])
 
 
 def _with_pull(network: Coder) -> Coder:
@@ -123,7 +123,7 @@ def _with_pull(network: Coder) -> Coder:
 def test_hardly_anybody(count: int) -> None:
     parts = Parts(np.zeros(count, np.int64), (1.0, 1e-7, 0.0))
     plan = plan_of(1.0, noise=1.0, steps=5, rate=0.5)
-    found = trained(initialise(Coder, 3, seed=1), rows(count), parts, plan)
+    found = train(initialise(Coder, 3, seed=1), draw_rows(count), parts, plan)
     assert len(found) == 3
     for network in found:
         assert all(bool(value.isfinite().all()) for value in network.state_dict().values())
@@ -133,7 +133,7 @@ def test_hardly_anybody(count: int) -> None:
 def test_all_networks_together_are_one_charge(parts: int) -> None:
     ledger, plan = Free(), plan_of(60.0, steps=12, noise=1.0, rate=0.2)
     owner = np.arange(60) % parts
-    trained(initialise(Coder, parts, seed=1), rows(), Parts(owner, (60 / parts,) * parts), plan, ledger=ledger)
+    train(initialise(Coder, parts, seed=1), draw_rows(), Parts(owner, (60 / parts,) * parts), plan, ledger=ledger)
     assert merge_blocks(ledger.taken) == [plan.make_charge(12)]
 
 
@@ -168,17 +168,19 @@ class Wide(TrainableNetwork):
         return found
 
 
-def test_public_work_is_told_how_far_the_training_is() -> None:
-    found = trained(initialise(Coder, 1, seed=1), rows(), Parts.whole(60.0), plan_of(60.0, steps=4))
+def test_public_work_receives_the_progress_of_the_training() -> None:
+    found = train(initialise(Coder, 1, seed=1), draw_rows(), Parts.whole(60.0), plan_of(60.0, steps=4))
     assert found[0].told == [0.0, 0.25, 0.5, 0.75, 1.0]
-    stacked = trained(initialise(Coder, 2, seed=1), rows(), Parts(np.arange(60) % 2, (30.0, 30.0)), plan_of(60.0))
+    stacked = train(initialise(Coder, 2, seed=1), draw_rows(), Parts(np.arange(60) % 2, (30.0, 30.0)), plan_of(60.0))
     assert [float(network.pull) for network in stacked] == [1.0, 1.0]
 
 
 def test_a_stack_that_was_stopped_goes_on_bit_for_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parts, plan = Parts(np.arange(60) % 3, (20.0,) * 3), plan_of(60.0, steps=9, noise=1.5, rate=0.3)
     networks = initialise(Coder, 3, seed=2)
-    whole = trained(networks, rows(), parts, plan, ledger=Ledger(epsilon=9.0, delta=1e-5, noise=NoiseSource.seeded(4)))
+    whole = train(
+        networks, draw_rows(), parts, plan, ledger=Ledger(epsilon=9.0, delta=1e-5, noise=NoiseSource.seeded(4))
+    )
     monkeypatch.setattr("sundog.training.trainer.Pace", lambda block: _Pace())
     ledger = Ledger(epsilon=9.0, delta=1e-5, noise=NoiseSource.seeded(4))
     checkpoint = Checkpoint.begin(tmp_path / "o.sundog", {})
@@ -192,8 +194,8 @@ def test_a_stack_that_was_stopped_goes_on_bit_for_bit(tmp_path: Path, monkeypatc
     with monkeypatch.context() as patch:
         patch.setattr(Coder, "update_buffers", stop)
         with pytest.raises(KeyboardInterrupt):
-            trained(networks, rows(), parts, plan, ledger=ledger, checkpoint=checkpoint)
-    again = trained(networks, rows(), parts, plan, ledger=ledger, checkpoint=checkpoint)
+            train(networks, draw_rows(), parts, plan, ledger=ledger, checkpoint=checkpoint)
+    again = train(networks, draw_rows(), parts, plan, ledger=ledger, checkpoint=checkpoint)
     checkpoint.remove()
     assert merge_blocks(ledger.charges) == [plan.make_charge(9)]
     for one, other in zip(whole, again, strict=True):
@@ -222,9 +224,9 @@ def test_the_loss_of_a_stack_is_shown_to_those_who_insist(monkeypatch: pytest.Mo
     parts, plan = Parts(np.arange(60) % 3, (20.0,) * 3), plan_of(60.0, steps=3, noise=1.5)
     for insist in (False, True):
         told: list[str] = []
-        trained(
+        train(
             initialise(Coder, 3, seed=2),
-            rows(),
+            draw_rows(),
             parts,
             plan,
             progress=lambda text, _, told=told: told.append(text),

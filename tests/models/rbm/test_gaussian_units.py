@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy import stats
 from tests.contracts.material import schema_of
-from tests.models.rbm.test_rbm import fitted
+from tests.models.rbm.test_rbm import fit_rbm
 
 from sundog.data.records import Records
 from sundog.models.neural.features import Features
@@ -23,7 +23,7 @@ def test_gaussian_units_learn_how_intensities_go_together() -> None:
     base = rng.uniform(0.2, 0.8, (4000, 1, 1))
     pixels = (255 * np.clip(base + 0.1 * rng.standard_normal((4000, 2, 2)), 0, 1)).astype(np.uint8)
     settings: dict[str, Any] = {"visible": "gaussian", "deviation": 0.1, "hidden": 8, "clip": 20, "learning_rate": 0.06}
-    model = fitted(Records(schema, {"picture": pixels}, 4000), **settings)
+    model = fit_rbm(Records(schema, {"picture": pixels}, 4000), **settings)
     drawn = model.sample(4000, np.random.default_rng(0), {})["picture"].reshape(4000, 4).astype(float)
     real = pixels.reshape(4000, 4).astype(float)
     assert np.abs(drawn.mean(axis=0) - real.mean(axis=0)).max() < 15

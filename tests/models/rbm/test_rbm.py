@@ -72,7 +72,7 @@ def table(n: int = 4000, seed: int = 0) -> Records:
     return Records(TABLE, codes, n)
 
 
-def fitted(records: Records, **settings: Any) -> Rbm:
+def fit_rbm(records: Records, **settings: Any) -> Rbm:
     """With so much budget that hardly any noise is left."""
     given = {"hidden": 12, "chains": 400, "batch": 400, "epochs": 30, **settings}
     plan = Rbm.plan(records.schema, Budget(50.0, 1e-5), RbmConfiguration.parse(given), already=(), records=len(records))
@@ -81,8 +81,8 @@ def fitted(records: Records, **settings: Any) -> Rbm:
 
 
 @cache
-def learned() -> Rbm:
-    return fitted(table())
+def fit_table() -> Rbm:
+    return fit_rbm(table())
 
 
 def places(codes: dict[str, Any]) -> npt.NDArray[np.int64]:
@@ -91,13 +91,13 @@ def places(codes: dict[str, Any]) -> npt.NDArray[np.int64]:
     return np.asarray(codes["kind"].astype(np.int64) * 24 + codes["twin"] * 8 + baskets)
 
 
-def exact(model: Rbm) -> npt.NDArray[np.float64]:
+def compute_probabilities(model: Rbm) -> npt.NDArray[np.float64]:
     """The probability of each state."""
     with torch.no_grad():
         return (-model.network.free_energy(STATES).double()).softmax(dim=0).numpy()
 
 
-def sticky() -> Rbm:
+def make_sticky() -> Rbm:
     """Kinds that go with their twins and baskets, strongly: a chain seldom changes them, and begins without knowing."""
     with torch.random.fork_rng(), torch.no_grad():
         torch.manual_seed(0)
@@ -130,30 +130,30 @@ def test_samples_are_those_of_the_distribution(
     moves: int | None, is_enough: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rbm, "_MOVES", moves or rbm._MOVES)
-    model = sticky()
-    assert is_drawn_from(model.sample(20_000, np.random.default_rng(0), {}), exact(model)) is is_enough
+    model = make_sticky()
+    assert is_drawn_from(model.sample(20_000, np.random.default_rng(0), {}), compute_probabilities(model)) is is_enough
 
 
 def test_conditional_samples_are_those_of_the_conditional_distribution() -> None:
-    model = sticky()
+    model = make_sticky()
     drawn = model.sample(10_000, np.random.default_rng(1), {"twin": 1})
     assert set(drawn["twin"].tolist()) == {1}
-    p = exact(model) * (STATES[:, 4] == 1).numpy()
+    p = compute_probabilities(model) * (STATES[:, 4] == 1).numpy()
     assert is_drawn_from(drawn, p / p.sum())
 
 
 def test_samples_under_a_set_of_values_are_those_of_the_conditional_distribution() -> None:
-    model = sticky()
+    model = make_sticky()
     where = {"twin": CodeSet.of([0, 2]), "kind": CodeSet.of([1, 2])}
     drawn = model.sample(10_000, np.random.default_rng(1), where)
-    p = exact(model) * ((STATES[:, 4] == 0) & (STATES[:, 0] == 0)).numpy()
+    p = compute_probabilities(model) * ((STATES[:, 4] == 0) & (STATES[:, 0] == 0)).numpy()
     assert is_drawn_from(drawn, p / p.sum())
     assert abs(math.exp(model.log_evidence(where)) - p.sum()) < 6 * math.sqrt(p.sum() / rbm._EVIDENCE)
 
 
 def test_conditions_have_their_probability() -> None:
-    model = sticky()
-    p = exact(model)
+    model = make_sticky()
+    p = compute_probabilities(model)
     for where, held in (({"twin": 1}, STATES[:, 4]), ({"kind": 0, "twin": 2}, STATES[:, 0] * STATES[:, 5])):
         expected = float(p[(held == 1).numpy()].sum())
         found = math.exp(model.log_evidence(where))
@@ -162,17 +162,17 @@ def test_conditions_have_their_probability() -> None:
 
 
 def test_conditions_have_the_same_probability_whoever_asks(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [sticky().log_evidence({"twin": 1}) for _ in range(2)]
+    found = [make_sticky().log_evidence({"twin": 1}) for _ in range(2)]
     assert found[0] == found[1]
     monkeypatch.setattr(network_training, "_NUMBERS", 9 * 100)  # 100 chains at a time
-    model = sticky()
+    model = make_sticky()
     assert math.exp(model.log_evidence({"twin": 1}) - found[0]) == pytest.approx(1, rel=0.2)
     model.network.move = None  # type: ignore[assignment, method-assign]
     assert model.log_evidence({"kind": 1}) < 0.0  # no chain moves again
 
 
 def test_more_records_than_one_chunk_has() -> None:
-    drawn = sticky().sample(12_001, np.random.default_rng(6), {"kind": 2})
+    drawn = make_sticky().sample(12_001, np.random.default_rng(6), {"kind": 2})
     assert drawn["kind"].tolist() == [2] * 12_001
     assert drawn["basket"].shape == (12_001, 3)
     assert not np.array_equal(drawn["twin"][:2001], drawn["twin"][10_000:])
@@ -189,15 +189,15 @@ def test_it_learns_what_belongs_together() -> None:
     data = np.bincount(places(table(40_000, seed=1).codes), minlength=72) / 40_000
     cells = data.reshape(3, 3, 8)
     alone = np.einsum("i,j,k->ijk", cells.sum(axis=(1, 2)), cells.sum(axis=(0, 2)), cells.sum(axis=(0, 1))).ravel()
-    drawn = np.bincount(places(learned().sample(40_000, np.random.default_rng(0), {})), minlength=72) / 40_000
+    drawn = np.bincount(places(fit_table().sample(40_000, np.random.default_rng(0), {})), minlength=72) / 40_000
     assert distance(data, alone) > 0.5
     assert distance(data, drawn) < 0.12
-    assert distance(exact(learned()), drawn) < 0.03
+    assert distance(compute_probabilities(fit_table()), drawn) < 0.03
 
 
 def test_clipping_does_not_pull_it_away() -> None:
     """Long records lose most of their gradient, and are as frequent as they were."""
-    data, drawn = table().codes["basket"], learned().sample(20_000, np.random.default_rng(0), {})["basket"]
+    data, drawn = table().codes["basket"], fit_table().sample(20_000, np.random.default_rng(0), {})["basket"]
     sizes = [np.bincount(np.diff(sets.indptr), minlength=4) / sets.shape[0] for sets in (data, drawn)]
     assert np.abs(sizes[0] - sizes[1]).max() < 0.03
 
@@ -273,13 +273,13 @@ def test_people_with_several_records_are_refused_before_anything_is_spent() -> N
         ("means", 1.0),
     ],
 )
-def test_settings_that_are_none_are_refused(name: str, value: Any) -> None:
+def test_invalid_settings_are_refused(name: str, value: Any) -> None:
     with pytest.raises(SundogError, match=f"model 'rbm': setting '{name}' must be"):
         RbmConfiguration.parse({name: value}).check(TABLE)
 
 
 def test_only_means_and_a_training_pay_for_weights() -> None:
-    released = ReleasedRbm(TABLE, sticky().state())
+    released = ReleasedRbm(TABLE, make_sticky().state())
     event = SampledGaussian(noise_multiplier=1.0, sample_rate=0.1)
     plan = Rbm.plan(TABLE, Budget(1.0, 1e-6), RbmConfiguration.parse({**QUICK}), already=(), records=100)
     *means, training = plan.charges
@@ -302,14 +302,14 @@ def test_only_means_and_a_training_pay_for_weights() -> None:
     ],
 )
 def test_a_configuration_of_other_weights_is_refused(config: dict[str, Any]) -> None:
-    state = sticky().state()
+    state = make_sticky().state()
     with pytest.raises(ReleaseError):
         Rbm.from_state(TABLE, State(state.tensors, {**state.config, **config}))
 
 
 @pytest.mark.parametrize("value", [-0.5, 2.0])
 def test_a_centre_that_no_mean_can_be_is_refused(value: float) -> None:
-    state = sticky().state()
+    state = make_sticky().state()
     centre = np.full_like(state.tensors["centre"], value)
     with pytest.raises(ReleaseError, match="centre"):
         Rbm.from_state(TABLE, State({**state.tensors, "centre": centre}, state.config))

@@ -33,7 +33,7 @@ def encoder(mean: list[float], deviation: list[float]) -> nn.Sequential:
     return nn.Sequential(layer)
 
 
-def folded(
+def fold(
     encoders: list[nn.Sequential], parts: Parts, count: int, *, noise: float = 1e-4, told: int = 0
 ) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Weight and bias of decoders that had gone straight through."""
@@ -57,26 +57,26 @@ def folded(
 
 
 def test_the_decoder_takes_the_mean_and_the_covariance_in() -> None:
-    ((weight, bias),) = folded([encoder([0.4, -0.3], [0.5, 1.2])], Parts.whole(20_000), 20_000)
+    ((weight, bias),) = fold([encoder([0.4, -0.3], [0.5, 1.2])], Parts.whole(20_000), 20_000)
     torch.testing.assert_close(bias, torch.tensor([0.4, -0.3]), atol=0.05, rtol=0)
     torch.testing.assert_close(weight @ weight.T, torch.tensor([[0.25, 0.0], [0.0, 1.44]]), atol=0.1, rtol=0)
 
 
 def test_each_part_has_its_own() -> None:
     owner = np.arange(6000) % 2
-    two = folded([encoder([1.0, 0.0], [1.0, 1.0]), encoder([-1.0, 0.0], [1.0, 1.0])], Parts(owner, (3e3, 3e3)), 6000)
+    two = fold([encoder([1.0, 0.0], [1.0, 1.0]), encoder([-1.0, 0.0], [1.0, 1.0])], Parts(owner, (3e3, 3e3)), 6000)
     assert [round(float(bias[0])) for _, bias in two] == [1, -1]
 
 
 def test_what_the_decoder_is_told_stays_as_it_is() -> None:
-    ((weight, bias),) = folded([encoder([0.4, 0.0], [0.5, 0.5])], Parts.whole(2000), 2000, told=3)
+    ((weight, bias),) = fold([encoder([0.4, 0.0], [0.5, 0.5])], Parts.whole(2000), 2000, told=3)
     assert torch.equal(weight[2:, 2:], torch.eye(3))
     assert torch.equal(bias[2:], torch.zeros(3))
 
 
 @pytest.mark.parametrize("count", [0, 1])
 def test_noise_alone_leaves_a_decoder_that_works(count: int) -> None:
-    ((weight, bias),) = folded([encoder([0.0, 0.0], [1.0, 1.0])], Parts.whole(count), count, noise=100.0)
+    ((weight, bias),) = fold([encoder([0.0, 0.0], [1.0, 1.0])], Parts.whole(count), count, noise=100.0)
     assert bool(weight.isfinite().all())
     assert bool((bias.abs() <= 3 * 2**0.5 + 1e-6).all())
 
@@ -84,7 +84,7 @@ def test_noise_alone_leaves_a_decoder_that_works(count: int) -> None:
 def test_noise_has_the_scale_that_is_charged() -> None:
     """Of the mean, with power: two thirds or three halves of it would be told apart."""
     fixed = encoder([1.5, -1.5], [1e-6, 1e-6])  # so far from 0 that hardly anything is taken away
-    means = [folded([fixed], Parts.whole(1), 1, noise=0.02)[0][1] for _ in range(400)]
+    means = [fold([fixed], Parts.whole(1), 1, noise=0.02)[0][1] for _ in range(400)]
     found = float((torch.stack(means) - torch.tensor([1.5, -1.5])).square().mean().sqrt())
     assert 0.85 < found / (0.02 * np.sqrt(8 + 8**2)) < 1.15
 

@@ -45,7 +45,7 @@ class TestVae(ModelContract):
 
 
 @cache
-def learned() -> Vae:
+def fit_table() -> Vae:
     settings = {"hidden": 40, "latent": 4, "batch": 200, "epochs": 30, "beta": 0.5}
     plan = Vae.plan(TABLE, Budget(50.0, 1e-5), VaeConfiguration.parse(settings), already=(), records=4000)
     ledger = Ledger(epsilon=50.0, delta=1e-5, noise=NoiseSource.seeded(1))
@@ -59,25 +59,25 @@ def test_it_learns_what_belongs_together() -> None:
     plan = Independent.plan(TABLE, Budget(50.0, 1e-5), IndependentConfiguration(), already=(), records=None)
     independent = Independent.fit(table(), plan, Ledger(epsilon=50.0, delta=1e-5), FitContext())
     far = pair_distance(independent.sample(20_000, np.random.default_rng(0), {}), table().codes)
-    near = pair_distance(learned().sample(20_000, np.random.default_rng(0), {}), table().codes)
+    near = pair_distance(fit_table().sample(20_000, np.random.default_rng(0), {}), table().codes)
     assert far > 0.4
     assert near < 0.5 * far
 
 
 def test_conditions_change_the_other_columns() -> None:
-    drawn = learned().sample(4000, np.random.default_rng(3), {"kind": 0})
+    drawn = fit_table().sample(4000, np.random.default_rng(3), {"kind": 0})
     assert set(drawn["kind"].tolist()) == {0}
     assert float(np.mean(drawn["twin"] == 0)) > 0.5  # 0.925 in the data, 0.17 without the condition
     assert float(np.mean(drawn["size"] < 250)) > 0.5  # 1 in the data, 0.1 without
-    both = learned().sample(2000, np.random.default_rng(3), {"twin": 3, "size": 800})
+    both = fit_table().sample(2000, np.random.default_rng(3), {"twin": 3, "size": 800})
     assert set(both["size"].tolist()) == {800}
     assert float(np.mean(both["kind"] == 3)) > 0.85
 
 
 def test_conditional_samples_are_those_of_the_joint_distribution() -> None:
-    free = learned().sample(40_000, np.random.default_rng(4), {})
+    free = fit_table().sample(40_000, np.random.default_rng(4), {})
     chosen = free["twin"] == 1
-    bound = learned().sample(8000, np.random.default_rng(5), {"twin": 1})
+    bound = fit_table().sample(8000, np.random.default_rng(5), {"twin": 1})
     p = np.bincount(free["kind"][chosen], minlength=4) / chosen.sum()
     q = np.bincount(bound["kind"], minlength=4) / 8000
     assert 0.5 * np.abs(p - q).sum() < 0.04
@@ -87,22 +87,22 @@ def test_conditional_samples_are_those_of_the_joint_distribution() -> None:
 def test_sets_of_values_have_their_share_of_the_joint_distribution(where: dict[str, CodeSet]) -> None:
     """Values that are chosen out of free samples are the slow way to the same distribution."""
     ((name, allowed),) = where.items()
-    free = learned().sample(40_000, np.random.default_rng(4), {})
+    free = fit_table().sample(40_000, np.random.default_rng(4), {})
     chosen = np.isin(free[name], [code for first, last in allowed.ranges for code in range(first, last + 1)])
-    bound = learned().sample(8000, np.random.default_rng(5), where)
+    bound = fit_table().sample(8000, np.random.default_rng(5), where)
     assert all(code in allowed for code in bound[name].tolist())
     for column, cells in (("kind", 4), ("twin", 4)):
         p = np.bincount(free[column][chosen], minlength=cells) / chosen.sum()
         q = np.bincount(bound[column], minlength=cells) / 8000
         assert 0.5 * np.abs(p - q).sum() < 0.04
-    assert math.exp(learned().log_evidence(where)) == pytest.approx(chosen.mean(), abs=0.02)
+    assert math.exp(fit_table().log_evidence(where)) == pytest.approx(chosen.mean(), abs=0.02)
 
 
 def test_more_records_than_one_chunk_has() -> None:
-    drawn = learned().sample(25_001, np.random.default_rng(6), {})
+    drawn = fit_table().sample(25_001, np.random.default_rng(6), {})
     assert {len(codes) for codes in drawn.values()} == {25_001}
     assert not np.array_equal(drawn["size"][:10_000], drawn["size"][10_000:20_000])
-    bound = learned().sample(10_001, np.random.default_rng(6), {"kind": 2})
+    bound = fit_table().sample(10_001, np.random.default_rng(6), {"kind": 2})
     assert bound["kind"].tolist() == [2] * 10_001
 
 
@@ -123,9 +123,9 @@ def test_values_that_are_often_missing_are_as_large_as_they_were() -> None:
 
 
 def test_conditions_have_the_same_probability_whoever_asks() -> None:
-    found = [learned().log_evidence({"kind": kind}) for kind in range(4)]
+    found = [fit_table().log_evidence({"kind": kind}) for kind in range(4)]
     assert np.exp(found) == pytest.approx([0.1, 0.2, 0.3, 0.4], abs=0.03)
-    again = Vae.from_state(TABLE, learned().state())
+    again = Vae.from_state(TABLE, fit_table().state())
     assert [again.log_evidence({"kind": kind}) for kind in range(4)] == found
     object.__setattr__(again.sampler, "decoder", None)
     assert again.log_evidence({"kind": 2}) == found[2]  # is remembered
@@ -135,7 +135,7 @@ def test_few_candidates_at_a_time_are_as_good_as_many(monkeypatch: pytest.Monkey
     shares = []
     for numbers in (2**23, 40 * 500):  # 500 at a time
         monkeypatch.setattr(network_training, "_NUMBERS", numbers)
-        model = Vae.from_state(TABLE, learned().state())
+        model = Vae.from_state(TABLE, fit_table().state())
         drawn = model.sample(4000, np.random.default_rng(3), {"kind": 0})
         shares.append(np.bincount(drawn["twin"], minlength=4) / 4000)
     assert model.sampler.rows == 500
@@ -246,7 +246,7 @@ def test_people_with_one_record_each_are_not(tmp_path: Path) -> None:
         ("warmup", 2),
     ],
 )
-def test_settings_that_are_none_are_refused_before_anything_is_spent(name: str, value: Any) -> None:
+def test_invalid_settings_are_refused_before_anything_is_spent(name: str, value: Any) -> None:
     ledger = Ledger(epsilon=2.0, delta=1e-5)
     with pytest.raises(SundogError, match=f"setting '{name}' must be"):
         Synthesizer("vae", epsilon=2.0, ledger=ledger, settings={name: value}).fit(decode_records(table(50)), TABLE)

@@ -1,12 +1,12 @@
-"""Mechanisms charge what they declare before they draw, and their sensitivity is what they say."""
+"""Mechanisms charge what they declare before they draw, and sums have the sensitivity that they state."""
 
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pytest
+from tests.privacy.mechanisms.silence import COUNTS, DELTA, Floats, Silent, make_ample_ledger
 
 from sundog.errors import BudgetExceededError
 from sundog.privacy.events import Charge, DiscreteGaussian, DiscreteLaplace, Event, Failure, Gaussian, Pure
@@ -25,13 +25,7 @@ from sundog.privacy.mechanisms import (
     noisy_quantiles,
     stable_set,
 )
-from sundog.privacy.mechanisms.selection import compute_stable_threshold
 from sundog.privacy.noise import NoiseSource
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-
-DELTA = 1e-5
 
 
 class Drawn(Exception):  # noqa: N818
@@ -46,23 +40,12 @@ class Untouchable(NoiseSource):
         raise Drawn
 
 
-class Silent(NoiseSource):
-    """A source of integer noise that is always zero, to see what it would have hidden."""
-
-    def discrete_gaussian(self, *, sigma: float, size: int | tuple[int, ...]) -> Integers:
-        return np.zeros(size, dtype=np.int64)
-
-    def discrete_laplace(self, *, epsilon: float, size: int | tuple[int, ...]) -> Integers:
-        return np.zeros(size, dtype=np.int64)
-
-
 class Case(NamedTuple):
     call: Callable[[Ledger], Any]
     charges: Sequence[tuple[Event, int]]
 
 
 SCORES = np.array([0.0, 1.0, 5.0])
-COUNTS = np.array([5, 0, 7])
 
 CASES: dict[str, Case] = {
     "count": Case(
@@ -156,7 +139,7 @@ CASES: dict[str, Case] = {
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 
 
-def declared(charges: Sequence[Charge]) -> list[tuple[Event, int]]:
+def list_declared(charges: Sequence[Charge]) -> list[tuple[Event, int]]:
     """Events and how often, with equal ones put together."""
     totals: dict[Event, int] = {}
     for part in charges:
@@ -164,19 +147,15 @@ def declared(charges: Sequence[Charge]) -> list[tuple[Event, int]]:
     return sorted(totals.items(), key=repr)
 
 
-def expected(case: Case) -> list[tuple[Event, int]]:
-    return declared([Charge(event=event, count=count, purpose="p") for event, count in case.charges])
-
-
-def ample(noise: NoiseSource | None = None) -> Ledger:
-    return Ledger(epsilon=1e3, delta=DELTA, noise=noise)
+def list_expected(case: Case) -> list[tuple[Event, int]]:
+    return list_declared([Charge(event=event, count=count, purpose="p") for event, count in case.charges])
 
 
 @every_case
 def test_it_charges_exactly_what_it_declares(case: Case) -> None:
-    ledger = ample()
+    ledger = make_ample_ledger()
     case.call(ledger)
-    assert declared(ledger.charges) == expected(case)
+    assert list_declared(ledger.charges) == list_expected(case)
     assert {part.purpose for part in ledger.charges} == {"p"}
 
 
@@ -190,17 +169,17 @@ def test_it_is_refused_before_it_draws(case: Case) -> None:
 
 @every_case
 def test_it_is_charged_before_it_draws(case: Case) -> None:
-    ledger = ample(Untouchable())
+    ledger = make_ample_ledger(Untouchable())
     with pytest.raises(Drawn):
         case.call(ledger)
-    whole, charged = dict(expected(case)), dict(declared(ledger.charges))
+    whole, charged = dict(list_expected(case)), dict(list_declared(ledger.charges))
     assert charged
     assert all(charged[event] <= whole[event] for event in charged)
 
 
 @every_case
 def test_a_run_pays_from_both_budgets(case: Case) -> None:
-    ledger = ample()
+    ledger = make_ample_ledger()
     run = ledger.run(epsilon=100.0, delta=DELTA)
     case.call(run)
     assert run.charges == ledger.charges
@@ -211,8 +190,8 @@ def test_a_run_pays_from_both_budgets(case: Case) -> None:
 
 @every_case
 def test_seeded_noise_marks_the_ledger(case: Case) -> None:
-    ledger = ample(NoiseSource.seeded(1))
-    again = ample(NoiseSource.seeded(1))
+    ledger = make_ample_ledger(NoiseSource.seeded(1))
+    again = make_ample_ledger(NoiseSource.seeded(1))
     assert repr(case.call(ledger)) == repr(case.call(again))
     assert not ledger.private
     assert all(not entry.private for entry in ledger.entries)
@@ -236,18 +215,24 @@ def test_several_histograms_are_all_or_none() -> None:
 
 
 def test_without_noise_the_answers_are_exact() -> None:
-    assert noisy_count(9, epsilon=0.3, ledger=ample(Silent()), purpose="p", contribution=3) == 9
+    assert noisy_count(9, epsilon=0.3, ledger=make_ample_ledger(Silent()), purpose="p", contribution=3) == 9
     np.testing.assert_array_equal(
-        noisy_histogram(COUNTS, sigma=9.0, ledger=ample(Silent()), purpose="p", contribution=3), COUNTS
+        noisy_histogram(COUNTS, sigma=9.0, ledger=make_ample_ledger(Silent()), purpose="p", contribution=3), COUNTS
     )
 
 
 def test_answers_have_plain_types() -> None:
-    assert type(noisy_count(9, epsilon=0.3, ledger=ample(), purpose="p")) is int
-    assert noisy_histogram(np.zeros((4, 5), np.int64), sigma=2.0, ledger=ample(), purpose="p").shape == (4, 5)
-    assert type(noisy_max(SCORES, epsilon=1.0, sensitivity=1.0, ledger=ample(), purpose="p")) is int
-    assert type(exponential_mechanism(SCORES, epsilon=1.0, sensitivity=1.0, ledger=ample(), purpose="p")) is int
-    quantiles = noisy_quantiles(COUNTS, [0.9, 0.1], size=8, epsilon=1.0, ledger=ample(), purpose="p")
+    assert type(noisy_count(9, epsilon=0.3, ledger=make_ample_ledger(), purpose="p")) is int
+    assert noisy_histogram(np.zeros((4, 5), np.int64), sigma=2.0, ledger=make_ample_ledger(), purpose="p").shape == (
+        4,
+        5,
+    )
+    assert type(noisy_max(SCORES, epsilon=1.0, sensitivity=1.0, ledger=make_ample_ledger(), purpose="p")) is int
+    assert (
+        type(exponential_mechanism(SCORES, epsilon=1.0, sensitivity=1.0, ledger=make_ample_ledger(), purpose="p"))
+        is int
+    )
+    quantiles = noisy_quantiles(COUNTS, [0.9, 0.1], size=8, epsilon=1.0, ledger=make_ample_ledger(), purpose="p")
     assert [type(code) for code in quantiles] == [int, int]
     assert quantiles == sorted(quantiles)
 
@@ -262,7 +247,7 @@ def test_a_standard_deviation_is_that_of_its_draws() -> None:
 
 def silent_sum(vectors: Floats, *, clip_norm: float, noise_multiplier: float) -> Floats:
     return gaussian_sum(
-        vectors, clip_norm=clip_norm, noise_multiplier=noise_multiplier, ledger=ample(Silent()), purpose="p"
+        vectors, clip_norm=clip_norm, noise_multiplier=noise_multiplier, ledger=make_ample_ledger(Silent()), purpose="p"
     )
 
 
@@ -330,7 +315,9 @@ def test_a_long_sum_does_not_amplify_one_row() -> None:
 @pytest.mark.parametrize(("clip_norm", "noise_multiplier"), [(1.0, 0.3), (0.7, 5.0), (1e-6, 1.0), (1e9, 2.0)])
 def test_sums_lie_on_the_lattice(width: int, clip_norm: float, noise_multiplier: float) -> None:
     vectors = np.random.default_rng(width).normal(size=(50, width)) * clip_norm
-    total = gaussian_sum(vectors, clip_norm=clip_norm, noise_multiplier=noise_multiplier, ledger=ample(), purpose="p")
+    total = gaussian_sum(
+        vectors, clip_norm=clip_norm, noise_multiplier=noise_multiplier, ledger=make_ample_ledger(), purpose="p"
+    )
     step = lattice_step(clip_norm, noise_multiplier, width)
     np.testing.assert_array_equal(np.rint(total / step) * step, total)
 
@@ -344,86 +331,3 @@ def test_short_rows_are_summed_and_long_rows_clipped() -> None:
 def test_no_rows_and_no_columns() -> None:
     assert silent_sum(np.zeros((0, 3)), clip_norm=1.0, noise_multiplier=1.0).tolist() == [0.0, 0.0, 0.0]
     assert silent_sum(np.zeros((3, 0)), clip_norm=1.0, noise_multiplier=1.0).shape == (0,)
-
-
-# --- selections -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("select", [exponential_mechanism, noisy_max])
-@pytest.mark.parametrize("scores", [[1e300, 0.0], [0.0, -1e300], [-1e9, -2e9], [5.0, -np.inf]])
-def test_extreme_scores_are_chosen_safely(select: Callable[..., int], scores: list[float]) -> None:
-    for _ in range(20):
-        assert select(np.array(scores), epsilon=1.0, sensitivity=1.0, ledger=ample(), purpose="p") == 0
-
-
-@pytest.mark.parametrize("rate", [0.01, 0.5, 3.0, 40.0])
-@pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-12])
-@pytest.mark.parametrize("contribution", [1, 2, 10])
-def test_the_stability_threshold_is_the_smallest_that_holds(rate: float, delta: float, contribution: int) -> None:
-    def tail(k: int) -> float:  # P(noise ≥ k) for k ≥ 1
-        return math.exp(-rate * k) / (1 + math.exp(-rate))
-
-    k = compute_stable_threshold(rate=rate, delta=delta, contribution=contribution) - contribution
-    assert k >= 1
-    assert tail(k) <= delta / contribution * (1 + 1e-12)
-    assert k == 1 or tail(k - 1) > delta / contribution * (1 - 1e-12)
-
-
-def test_stable_keys_come_in_an_order_that_says_nothing() -> None:
-    counts = {"b": 900, "a": 100, "c": 500}
-    for names in (["b", "a", "c"], ["c", "b", "a"]):
-        found = stable_set({n: counts[n] for n in names}, epsilon=1.0, delta=1e-6, ledger=ample(), purpose="p")
-        assert found == ["a", "b", "c"]
-    assert stable_set(dict[str, int](), epsilon=1.0, delta=1e-6, ledger=ample(), purpose="p") == []
-
-
-# --- quantiles and bounds -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("p", [-0.5, 1.5, math.nan])
-def test_a_quantile_is_asked_for_a_probability(p: float) -> None:
-    """Outside [0, 1] a record would move a score by more than one, and the charge would be too small."""
-    ledger = ample()
-    with pytest.raises(Exception, match="probabilit"):
-        noisy_quantiles(COUNTS, [p], size=10, epsilon=1.0, ledger=ledger, purpose="p")
-    assert ledger.entries == ()
-
-
-def test_quantiles_of_nothing_and_of_codes_out_of_range() -> None:
-    empty = np.array([], dtype=np.int64)
-    assert 0 <= noisy_quantiles(empty, [0.5], size=10, epsilon=1.0, ledger=ample(), purpose="p")[0] < 10
-    wild = np.array([-5, 100, 3], dtype=np.int64)
-    for p in (0.0, 0.5, 1.0):
-        assert 0 <= noisy_quantiles(wild, [p], size=10, epsilon=50.0, ledger=ample(), purpose="p")[0] < 10
-
-
-@pytest.mark.parametrize("p", [0.0, 0.25, 0.5, 0.9, 1.0])
-def test_with_a_large_budget_quantiles_are_quantiles(p: float) -> None:
-    codes = np.repeat(np.arange(100), 30)
-    found = noisy_quantiles(codes, [p], size=100, epsilon=20.0, ledger=ample(), purpose="p")[0]
-    assert abs(found - p * 100) <= 2
-
-
-@pytest.mark.parametrize(
-    ("values", "bounds"),
-    [
-        (np.linspace(17, 90, 2000), (16.0, 128.0)),
-        (np.linspace(-90, -17, 2000), (-128.0, -16.0)),
-        (np.linspace(-3, 3, 3000), (-4.0, 4.0)),
-        (np.zeros(2000), (0.0, 2.0**-32)),
-        (np.full(2000, 1e300), (2.0**63, 2.0**64)),
-        (np.full(2000, -1e300), (-(2.0**64), -(2.0**63))),
-    ],
-)
-def test_bounds_hold_the_values(values: Floats, bounds: tuple[float, float]) -> None:
-    assert noisy_bounds(values, epsilon=2.0, ledger=ample(Silent()), purpose="p") == bounds
-
-
-def test_too_few_values_have_no_bounds() -> None:
-    for values in (np.array([]), np.array([5.0])):
-        assert noisy_bounds(values, epsilon=1.0, ledger=ample(Silent()), purpose="p") is None
-
-
-def test_missing_values_do_not_stretch_the_bounds() -> None:
-    values = np.concatenate([np.linspace(17, 90, 2000), np.full(2000, np.nan)])
-    assert noisy_bounds(values, epsilon=2.0, ledger=ample(Silent()), purpose="p") == (16.0, 128.0)

@@ -59,11 +59,11 @@ def check(module: nn.Module, loss: Loss, batch: Any, groups: Groups | None = Non
         torch.testing.assert_close(ours, expected, rtol=TOLERANCE, atol=TOLERANCE)
 
 
-def squared(module: nn.Module) -> Loss:
+def square(module: nn.Module) -> Loss:
     return lambda x: module(x).flatten(1).square().sum(1)
 
 
-def penalised(module: nn.Module) -> Loss:
+def penalise(module: nn.Module) -> Loss:
     """A WGAN critic's private part: the score of a record and the exact gradient penalty of its own mixture."""
 
     def loss(batch: tuple[Tensor, Tensor]) -> Tensor:
@@ -121,7 +121,7 @@ def deep_conv() -> nn.Module:  # few positions and large filters, whose norms co
     )
 
 
-def transposed() -> nn.Module:
+def make_transposed() -> nn.Module:
     return nn.Sequential(
         nn.Linear(3, 32),
         nn.Unflatten(1, (2, 4, 4)),
@@ -147,7 +147,7 @@ SHAPES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "conv": (conv, (2, 8, 8)),
     "odd conv": (odd_conv, (2, 12, 12)),
     "deep conv": (deep_conv, (2, 8, 8)),
-    "transposed conv": (transposed, (3,)),
+    "transposed conv": (make_transposed, (3,)),
     "one dimension": (one_dimension, (2, 10)),
     "lstm": (lambda: Recurrent(nn.LSTM), (6, 3)),
     "lstm, two layers": (lambda: Recurrent(nn.LSTM, num_layers=2), (4, 3)),
@@ -165,7 +165,7 @@ shapes = pytest.mark.parametrize("name", SHAPES)
 def test_every_layer(name: str, size: int) -> None:
     make, shape = SHAPES[name]
     module = make()
-    check(module, squared(module), torch.randn(size, *shape))
+    check(module, square(module), torch.randn(size, *shape))
 
 
 @shapes
@@ -173,7 +173,7 @@ def test_every_layer(name: str, size: int) -> None:
 def test_every_layer_under_a_gradient_penalty(name: str, size: int) -> None:
     make, shape = SHAPES[name]
     module = make()
-    check(module, penalised(module), (torch.randn(size, *shape), torch.randn(size, *shape)))
+    check(module, penalise(module), (torch.randn(size, *shape), torch.randn(size, *shape)))
 
 
 @pytest.mark.parametrize("grouping", [group_all, group_weights_and_biases, by_layer])
@@ -181,14 +181,14 @@ def test_every_layer_under_a_gradient_penalty(name: str, size: int) -> None:
 def test_groups_are_clipped_by_themselves(name: str, grouping: Callable[[nn.Module], Groups]) -> None:
     make, shape = SHAPES[name]
     module = make()
-    check(module, squared(module), torch.randn(6, *shape), grouping(module))
+    check(module, square(module), torch.randn(6, *shape), grouping(module))
 
 
 def test_a_shared_layer() -> None:
     layer = nn.Linear(5, 5)
     module = nn.Sequential(layer, nn.Tanh(), layer, nn.Tanh(), layer)
-    check(module, squared(module), torch.randn(6, 5))
-    check(module, penalised(module), (torch.randn(6, 5), torch.randn(6, 5)))
+    check(module, square(module), torch.randn(6, 5))
+    check(module, penalise(module), (torch.randn(6, 5), torch.randn(6, 5)))
 
 
 def test_two_forward_passes() -> None:
@@ -216,7 +216,7 @@ def test_an_embedding_that_is_looked_up_twice() -> None:
             return result
 
     words = Words()
-    check(words, squared(words), torch.randint(0, 3, (6, 5)))  # few rows: every example repeats some
+    check(words, square(words), torch.randint(0, 3, (6, 5)))  # few rows: every example repeats some
 
 
 def test_a_parameter_that_nothing_touches_has_no_gradient() -> None:
@@ -241,11 +241,11 @@ def test_convolutions_of_any_shape(
     torch.set_default_dtype(torch.float64)
     layer = nn.Conv2d(channels, out, kernel, stride=stride, padding=padding, dilation=dilation)
     module = nn.Sequential(layer, nn.Tanh())
-    check(module, squared(module), torch.randn(batch, channels, size, size))
+    check(module, square(module), torch.randn(batch, channels, size, size))
     if batch:
         check(
             module,
-            penalised(module),
+            penalise(module),
             (torch.randn(batch, channels, size, size), torch.randn(batch, channels, size, size)),
         )
 
@@ -264,7 +264,7 @@ def test_what_cannot_be_tapped_is_done_the_slow_way_and_said() -> None:
     module = Custom()
     assert find_unsupported(module) == ["the model (Custom)"]
     with pytest.warns(UserWarning, match="are materialised"):
-        check(module, squared(module), torch.randn(5, 3))
+        check(module, square(module), torch.randn(5, 3))
 
 
 def test_a_weight_that_is_used_behind_its_layers_back_is_noticed() -> None:
@@ -276,7 +276,7 @@ def test_a_weight_that_is_used_behind_its_layers_back_is_noticed() -> None:
 def test_batch_statistics_are_refused() -> None:
     module = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
     with pytest.raises(SundogError, match="mixes the examples"):
-        clip_and_sum(module, squared(module), torch.randn(4, 3), group_all(module), lambda n: n)
+        clip_and_sum(module, square(module), torch.randn(4, 3), group_all(module), lambda n: n)
 
 
 @shapes
@@ -292,10 +292,10 @@ def test_tapped_layers_compute_the_same(name: str) -> None:
 
 def test_gradients_that_were_there_stay() -> None:
     module = mlp()
-    squared(module)(torch.randn(2, 5)).sum().backward()  # type: ignore[no-untyped-call]
+    square(module)(torch.randn(2, 5)).sum().backward()  # type: ignore[no-untyped-call]
     before = [p.grad.clone() for p in module.parameters() if p.grad is not None]
     clip_and_sum(
-        module, squared(module), torch.randn(4, 5), group_all(module), lambda n: compute_clip_weights(n, torch.ones(1))
+        module, square(module), torch.randn(4, 5), group_all(module), lambda n: compute_clip_weights(n, torch.ones(1))
     )
     after = [p.grad for p in module.parameters()]
     assert all(torch.equal(a, b) for a, b in zip(after, before, strict=True) if a is not None)
@@ -305,4 +305,4 @@ def test_nothing_is_written_down_where_it_can_be_tapped() -> None:
     module = conv()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check(module, squared(module), torch.randn(2, 2, 8, 8))
+        check(module, square(module), torch.randn(2, 2, 8, 8))

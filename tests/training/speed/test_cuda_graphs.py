@@ -81,7 +81,7 @@ def test_a_graph_takes_the_steps_that_the_host_would(fused: bool) -> None:
 def test_a_graph_trains_a_stack_as_the_host_would(fused: bool) -> None:
     """Three models with shares of unequal size, none at all for one of them, and more than fit for another."""
     data, owner = torch.randn(90, 6), np.repeat([0, 1, 2], [20, 60, 10])
-    plain, steps = stacked_on("cpu"), stacked_on("cuda")
+    plain, steps = make_stacked_step("cpu"), make_stacked_step("cuda")
     graphed = GraphedStep(steps, data.cuda(), capacity=8, owner=owner, fused=fused)
     rng = np.random.default_rng(0)
     for size in (5, 0, 9, 30, 12, 3):
@@ -94,7 +94,7 @@ def test_a_graph_trains_a_stack_as_the_host_would(fused: bool) -> None:
         torch.testing.assert_close(ours.cpu(), expected, rtol=1e-2, atol=1e-3)
 
 
-def stacked_on(device: str) -> PrivateStep:
+def make_stacked_step(device: str) -> PrivateStep:
     torch.manual_seed(0)
     module = stack([nn.Sequential(nn.Linear(6, 50), nn.Tanh(), nn.Linear(50, 6)) for _ in range(3)]).to(device)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from tests.training.toy import DELTA, EPSILON, toy
+from tests.training.toy import DELTA, EPSILON, make_toy
 
 from sundog.data.schema import Schema
 from sundog.errors import SundogError
@@ -54,7 +54,7 @@ def test_threads_are_kept_if_they_are_faster_and_only_then() -> None:
     assert run(slow, 40, {1: 0.1, 4: 3.0}).count(4) == 2  # tried once, and once again later
 
 
-def test_somebody_else_at_work_is_noticed_at_once() -> None:
+def test_other_load_reduces_the_threads_at_once() -> None:
     choice = ThreadChoice(2)
     run(choice, 8, {1: 0.1, 2: 0.06})
     assert choice.count == 2
@@ -102,7 +102,7 @@ def test_a_step_is_compiled_where_that_saves_more_than_it_takes(
     compiled: list[int] = []
     monkeypatch.setattr(module, "is_worth_compiling", lambda _: True)
     monkeypatch.setattr(module, "_MEASURED_STEPS", 3)
-    made = toy(Ledger(epsilon=EPSILON, delta=DELTA), largest_piece=1000, block=2)
+    made = make_toy(Ledger(epsilon=EPSILON, delta=DELTA), largest_piece=1000, block=2)
     monkeypatch.setattr(PrivateStep, "compile", lambda *_: compiled.append(made.trainer.done))
     made.trainer.after = lambda _: setattr(made.trainer.step, "seconds", seconds * made.trainer.step.taken)
     monkeypatch.setattr(PrivateStep, "take_compiled", lambda self, piece: self.take([piece]))
@@ -122,7 +122,7 @@ def test_a_compiler_that_fails_is_done_without(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(module, "_MEASURED_STEPS", 1)
     monkeypatch.setattr(module, "_COMPILE_SECONDS", -1.0)
     monkeypatch.setattr(PrivateStep, "compile", fail)
-    made = toy(Ledger(epsilon=EPSILON, delta=DELTA), largest_piece=1000, block=2)
+    made = make_toy(Ledger(epsilon=EPSILON, delta=DELTA), largest_piece=1000, block=2)
     with pytest.warns(UserWarning, match="training continues without compiling: the step could not be compiled"):
         made.trainer.run()
     assert made.trainer.done == made.trainer.plan.steps

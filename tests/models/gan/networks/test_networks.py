@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.contracts.material import plain, random_records, schema_of
-from tests.models.gan.material import GAPS, IMAGES, LABEL, SERIES, TABLE, fitted, new_game, some
+from tests.contracts.material import random_records, schema_of, to_lists
+from tests.models.gan.material import GAPS, IMAGES, LABEL, SERIES, TABLE, draw_examples, fit_gan, new_game
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
@@ -45,18 +45,18 @@ def image(*shape: int, **rest: Any) -> Schema:
 )
 @pytest.mark.parametrize("objective", ["non-saturating", "wasserstein"])
 def test_records_of_any_size(schema: Schema, shape: str, objective: str) -> None:
-    model = fitted(random_records(schema, 60), shape=shape, objective=objective, epochs=1)
+    model = fit_gan(random_records(schema, 60), shape=shape, objective=objective, epochs=1)
     codes = model.sample(30, np.random.default_rng(0), {})
     for name, column in schema.columns.items():
         assert codes[name].shape == (30, *column.shape)
         column.decode(codes[name])
     again = type(model).from_state(schema, model.state()).sample(30, np.random.default_rng(0), {})
-    assert {name: plain(codes[name]) for name in codes} == {name: plain(again[name]) for name in again}
+    assert {name: to_lists(codes[name]) for name in codes} == {name: to_lists(again[name]) for name in again}
 
 
 def test_smallest_networks() -> None:
     for schema, shape in ((IMAGES, "conv"), (GAPS, "conv"), (GAPS, "lstm"), (TABLE, "mlp")):
-        fitted(random_records(schema, 60), shape=shape, hidden=1, latent=1, epochs=1)
+        fit_gan(random_records(schema, 60), shape=shape, hidden=1, latent=1, epochs=1)
 
 
 @pytest.mark.parametrize(("schema", "shape"), [(TABLE, "mlp"), (IMAGES, "conv"), (GAPS, "conv"), (GAPS, "lstm")])
@@ -65,7 +65,7 @@ def test_what_is_generated_for_one_does_not_depend_on_the_others(schema: Schema,
     inputs = torch.randn(6, game.generator.body.latent + 3)
     whole = game.generator(inputs)
     torch.testing.assert_close(whole[2:3], game.generator(inputs[2:3]), rtol=1e-4, atol=1e-5)
-    x = game.features.to_dense(some(schema, 6))
+    x = game.features.to_dense(draw_examples(schema, 6))
     torch.testing.assert_close(game.critic(x)[2:3], game.critic(x[2:3]), rtol=1e-4, atol=1e-5)
 
 
@@ -73,7 +73,7 @@ def test_what_is_generated_for_one_does_not_depend_on_the_others(schema: Schema,
 def test_both_networks_use_all_that_they_are_given(schema: Schema, shape: str) -> None:
     """Every feature counts for the critic, and every input for the generator, the label among them."""
     game = new_game(schema, shape)
-    x = game.features.to_dense(some(schema, 40)).requires_grad_()
+    x = game.features.to_dense(draw_examples(schema, 40)).requires_grad_()
     (gradient,) = torch.autograd.grad(game.critic(x).sum(), x)
     assert (gradient.abs().sum(dim=0) > 0).all()
     inputs = torch.randn(40, game.generator.body.latent + 3, requires_grad=True)
@@ -135,7 +135,7 @@ def test_a_series_with_gaps_keeps_them_and_what_is_there() -> None:
     meter = np.full((1500, 7), 80, column.dtype)
     meter[np.random.default_rng(0).random(meter.shape) < 0.5] = column.null_code
     for shape in ("conv", "lstm"):
-        model = fitted(Records(GAPS, {**codes, "meter": meter}, 1500), epsilon=20.0, shape=shape, batch=200, epochs=2)
+        model = fit_gan(Records(GAPS, {**codes, "meter": meter}, 1500), epsilon=20.0, shape=shape, batch=200, epochs=2)
         drawn = model.sample(3000, np.random.default_rng(0), {})["meter"]
         there = drawn != column.null_code
         assert there.mean(axis=0) == pytest.approx(0.5, abs=0.07)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import torch
 from tests.contracts.material import KINDS, schema_of
-from tests.models.gan.material import DELTA, GAPS, LABEL, QUICK, TABLE, assert_goes_on, fitted, new_game
+from tests.models.gan.material import DELTA, GAPS, LABEL, QUICK, TABLE, assert_goes_on, fit_gan, new_game
 from torch import Tensor, nn
 
 from sundog.data.records import Records
@@ -186,7 +186,7 @@ def test_the_anchor_pulls_means_to_the_measured_ones() -> None:
 
 
 @cache
-def twins(n: int = 2000) -> Records:
+def draw_twins(n: int = 2000) -> Records:
     """The twin is the same nine times in ten."""
     rng = np.random.default_rng(0)
     label = rng.choice(3, n, p=[0.2, 0.3, 0.5])
@@ -195,26 +195,26 @@ def twins(n: int = 2000) -> Records:
 
 
 @cache
-def begun() -> Any:
+def fit_briefly() -> Any:
     """A start, and next to no training."""
-    return fitted(twins(), epsilon=20.0, shape="mlp", condition=None, hidden=16, latent=8, batch=200, epochs=0.1)
+    return fit_gan(draw_twins(), epsilon=20.0, shape="mlp", condition=None, hidden=16, latent=8, batch=200, epochs=0.1)
 
 
-def agreement(codes: dict[str, Any]) -> float:
+def compute_agreement(codes: dict[str, Any]) -> float:
     return float(np.mean(codes["label"] == codes["twin"]))
 
 
 def test_pairs_are_learned_that_the_start_does_not_have() -> None:
     sizes: dict[str, Any] = {"hidden": 16, "latent": 8, "batch": 200, "generator_rate": 0.01}
-    assert agreement(twins().codes) > 0.9  # 0.38, were they independent
-    assert agreement(begun().sample(5000, np.random.default_rng(0), {})) < 0.5
-    model = fitted(twins(), epsilon=20.0, **sizes, epochs=15)
+    assert compute_agreement(draw_twins().codes) > 0.9  # 0.38, were they independent
+    assert compute_agreement(fit_briefly().sample(5000, np.random.default_rng(0), {})) < 0.5
+    model = fit_gan(draw_twins(), epsilon=20.0, **sizes, epochs=15)
     assert model.config["shape"] == "pairs"
     drawn = model.sample(5000, np.random.default_rng(0), {})
-    for name, codes in twins().codes.items():
+    for name, codes in draw_twins().codes.items():
         shares, wanted = (np.bincount(one, minlength=3) / len(one) for one in (drawn[name], codes))
         assert shares == pytest.approx(wanted, abs=0.05)
-    rows = model.features.to_examples(twins()).take_vectors(np.arange(len(twins())))
+    rows = model.features.to_examples(draw_twins()).take_vectors(np.arange(len(draw_twins())))
     assert model.private is not None  # the critic was centred by what was measured
     np.testing.assert_allclose(model.private.tensors["means"], rows.mean(dim=0).numpy(), atol=0.02)
-    assert agreement(drawn) > 0.7
+    assert compute_agreement(drawn) > 0.7

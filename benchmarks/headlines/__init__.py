@@ -1,0 +1,1 @@
+"""Releases for the sentences of a headline."""
