@@ -82,7 +82,7 @@ def test_verifying_and_signing_import_neither_torch_nor_pandas(model: str, tmp_p
 
 
 def test_settings_are_checked_and_listed_without_importing_torch() -> None:
-    listed = "import sundog.models.registry as r\nfor name in r.MODELS: r.get_configuration(name).settings()"
+    listed = "import sundog.models.registry as r\nfor name in r.MODELS: r.get_configuration(name).list_settings()"
     assert "torch" not in _find_imported(
         f"{listed}\nimport sundog\nsundog.Synthesizer('gan', settings={{'hidden': 9}})"
     )
