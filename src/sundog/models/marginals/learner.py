@@ -22,8 +22,8 @@ from sundog.models.marginals.estimation import Measurement, estimate_potentials
 from sundog.models.marginals.inference import Floats, calibrate
 from sundog.models.marginals.marginals_plan import Round
 from sundog.models.marginals.released import list_scalars
-from sundog.models.marginals.selection import (
-    WEIGHT,
+from sundog.models.marginals.clique_selection import (
+    bound_weight,
     choose_by_exponential_mechanism,
     choose_by_scores,
     expect_noise,
@@ -69,7 +69,8 @@ class Learner:
         self.cap, self.configuration, self.rng = schema.cap, configuration, rng
         self.variables, self.total, self.measured = variables, total, dict(measured)
         names = list_scalars(schema)
-        self.target = names.index(configuration.target) if configuration.target in names else None
+        self.target = names.index(schema.target) if schema.target in names else None
+        self.weight = bound_weight(schema)
         self.sizes = tuple(variable.size for variable in variables)
         self.pairs = list(combinations(range(len(variables)), 2))
         self._values = [variable.encode(codes[name]) for name, variable in zip(names, variables, strict=True)]
@@ -106,7 +107,7 @@ class Learner:
         if isinstance(event, Pure):
             gains = self._compute_gains(each, expected, scores)
             chosen = choose_by_exponential_mechanism(
-                gains, tree, each.cliques, epsilon=event.epsilon, noise=ledger.noise
+                gains, tree, each.cliques, scale=event.epsilon / (2 * self.weight), noise=ledger.noise
             )
         else:
             assert isinstance(event, DiscreteGaussian)  # noqa: S101  as planned
@@ -153,6 +154,6 @@ class Learner:
         deviation = each.sigma * math.sqrt(self.cap * each.cliques / each.units)
         gains = {}
         for (clique, cells), score in zip(expected.items(), scores.tolist(), strict=True):
-            weight = WEIGHT if self.target in clique else 1.0
+            weight = self.weight if self.target in clique else 1.0
             gains[clique] = weight * (score - expect_noise(cells, deviation) / self.cap)
         return gains

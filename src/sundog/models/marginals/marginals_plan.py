@@ -15,7 +15,7 @@ from sundog.models.independent.column_marginals import get_marginal
 from sundog.models.independent.released import name_marginal_purpose
 from sundog.models.marginals.configuration import MarginalsConfiguration
 from sundog.models.marginals.released import list_scalars, name_choice_purpose, name_measured_purpose
-from sundog.models.marginals.selection import WEIGHT
+from sundog.models.marginals.clique_selection import bound_weight
 from sundog.privacy.calibration import find_smallest_noise
 from sundog.privacy.events import Charge, DiscreteGaussian, Pure
 from sundog.privacy.ledger import Budget
@@ -104,21 +104,21 @@ def _divide_rounds(schema: Schema, scale: float) -> tuple[Round, ...]:
     for number, (share, per_column) in enumerate(zip(MEASURED, _CLIQUES, strict=True)):
         cliques = min(math.ceil(per_column * columns), pairs)
         units = _UNITS * cliques
-        choice = _plan_choice(pairs, cliques, schema.cap, scale, name_choice_purpose(number))
+        choice = _plan_choice(schema, pairs, cliques, scale, name_choice_purpose(number))
         found.append(Round(choice, cliques, units, scale * math.sqrt(units / share)))
     return tuple(found)
 
 
-def _plan_choice(candidates: int, cliques: int, cap: int, scale: float, purpose: str) -> Charge:
+def _plan_choice(schema: Schema, candidates: int, cliques: int, scale: float, purpose: str) -> Charge:
     """Return the cheaper way of choosing among candidates: noise on all scores, or the exponential mechanism.
 
     The largest noise of n scores is about σ√(2 log n) and grows with √n; that of the exponential mechanism is about
     2 log(n)/ε, whatever n is, for each choice. Scores have a sensitivity of one however many records a unit has, so
     that their noise can be smaller by √cap than that of counts.
     """
-    sigma = scale * math.sqrt(candidates / (SCORES * cap))
-    epsilon = math.sqrt(SCORES * cap / cliques) / scale
-    if 2 * WEIGHT * math.log(candidates) / epsilon < sigma * math.sqrt(2 * math.log(candidates)):
+    sigma = scale * math.sqrt(candidates / (SCORES * schema.cap))
+    epsilon = math.sqrt(SCORES * schema.cap / cliques) / scale
+    if 2 * bound_weight(schema) * math.log(candidates) / epsilon < sigma * math.sqrt(2 * math.log(candidates)):
         return Charge(event=Pure(epsilon=epsilon), count=cliques, purpose=purpose)
     return Charge(event=DiscreteGaussian(sigma=sigma), count=candidates, purpose=purpose)
 

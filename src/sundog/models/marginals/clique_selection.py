@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from sundog.data.schema import Schema
 from sundog.models.marginals.bucket_tree import Clique, GrowingTree
 from sundog.privacy.mechanisms.selection import draw_by_score
 from sundog.privacy.noise import NoiseSource
@@ -21,6 +22,11 @@ Integers = npt.NDArray[np.int64]
 
 
 WEIGHT = 2.0  # of the target column's pairs, beside 1 for others
+
+
+def bound_weight(schema: Schema) -> float:
+    """Return the largest weight of a pair: how much a record can change its gain."""
+    return 1.0 if schema.target is None else WEIGHT
 
 
 def score_cliques(counts: Mapping[Clique, Integers], expected: Mapping[Clique, Integers], *, cap: int) -> Integers:
@@ -57,24 +63,24 @@ def choose_by_scores(gains: Mapping[Clique, float], tree: GrowingTree, most: int
 
 
 def choose_by_exponential_mechanism(
-    gains: Mapping[Clique, float], tree: GrowingTree, most: int, *, epsilon: float, noise: NoiseSource
+    gains: Mapping[Clique, float], tree: GrowingTree, most: int, *, scale: float, noise: NoiseSource
 ) -> list[Clique]:
-    """Return cliques that were drawn one after the other, each with probability ∝ exp(ε · gain / (2 · WEIGHT)).
+    """Return cliques that were drawn one after the other, each with probability ∝ exp(scale · gain).
 
-    The caller has paid for as many exponential mechanisms of this ε. What does not fit is left out beforehand: that
-    follows from what was measured and chosen before.
+    The caller has paid for as many exponential mechanisms of ε = 2 · scale · (the most that a unit changes a gain by).
+    What does not fit is left out beforehand: that follows from what was measured and chosen before.
 
     Args:
-        gains: computed from exact scores; a unit of the data changes each by at most WEIGHT.
+        gains: computed from exact scores.
         tree: of what was measured before.
         most: how many to choose at the most.
-        epsilon: of each choice.
+        scale: of the gains.
         noise: the source of randomness.
     """
     left = [clique for clique in gains if tree.has_room(clique)]
     chosen: list[Clique] = []
     for _ in range(min(most, len(left))):
-        logits = np.array([gains[clique] for clique in left]) * (epsilon / (2 * WEIGHT))
+        logits = scale * np.array([gains[clique] for clique in left])
         clique = left.pop(draw_by_score(logits, noise))
         if tree.add(clique):
             chosen.append(clique)
