@@ -5,6 +5,8 @@ The command line prints the message alone and exits with code 2; a library user 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sundog.untrusted_text import escape_unprintable
 
 
@@ -20,6 +22,11 @@ class SundogError(Exception):
     def __init__(self, message: object = "") -> None:
         super().__init__(escape_unprintable(str(message)))
 
+    @property
+    def lines(self) -> Sequence[str]:
+        """The message in lines, for a terminal."""
+        return [str(self)]
+
 
 class ArgumentError(SundogError, ValueError):
     """An argument has an impossible value or type."""
@@ -31,6 +38,19 @@ class NotFittedError(SundogError, ValueError, AttributeError):
 
 class DataError(SundogError):
     """The data does not fit the schema, or the file cannot be read."""
+
+
+class BrokenRulesError(DataError):
+    """Records break rules of the schema; there is a line for each rule."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        super().__init__("; ".join(lines))
+        self._lines = [escape_unprintable(line) for line in lines]
+
+    @property
+    def lines(self) -> Sequence[str]:
+        """A line for each rule."""
+        return self._lines
 
 
 class SchemaError(SundogError):

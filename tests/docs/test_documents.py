@@ -10,9 +10,12 @@ import re
 import runpy
 import shlex
 import shutil
+import warnings
 from importlib import resources
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from sundog.cli.main import _run
@@ -114,6 +117,60 @@ def test_the_schema_page_shows_a_schema(tmp_path: Path) -> None:
     path = tmp_path / "page.schema.yaml"
     path.write_text(text)
     assert set(Schema.load(path).columns) == set(load_yaml(path)["columns"])
+
+
+def test_the_page_on_rules_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its schema, its command and its Python, on records that satisfy the rules."""
+    page = ROOT / "docs" / "rules.md"
+    (schema,) = blocks(page, "yaml")
+    monkeypatch.chdir(tmp_path)
+    Path("visits.schema.yaml").write_text(schema)
+    draw_visits(600).to_csv("visits.csv", index=False)
+    (python,) = blocks(page, "python")
+    exec(compile(python, "rules.md", "exec"), {})  # noqa: S102
+    ((name, *arguments),) = (_arguments(line) for line in blocks(page, "bash")[0].splitlines())
+    with warnings.catch_warnings(action="ignore"):  # of a draft
+        assert _run([name, *arguments]) == 0
+    assert len(Schema.load("draft.schema.yaml").rules) > 2
+
+
+def test_the_message_on_the_page_on_rules_is_the_one_that_fit_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = ROOT / "docs" / "rules.md"
+    monkeypatch.chdir(tmp_path)
+    Path("visits.schema.yaml").write_text(blocks(page, "yaml")[0])
+    visits = draw_visits(600)
+    visits.loc[[3, 10, 20], ["systolic", "diastolic"]] = [80, 90]
+    visits.to_csv("visits.csv", index=False)
+    assert _run(["fit", "visits.csv", "--schema", "visits.schema.yaml", "--epsilon", "1", "-o", "v.sundog"]) == 2
+    (shown,) = (line for text in blocks(page, "") for line in text.splitlines() if line.startswith("sundog: "))
+    assert shown in capsys.readouterr().err.splitlines()
+
+
+def draw_visits(count: int) -> pd.DataFrame:
+    """Visits that satisfy the rules of the page."""
+    rng = np.random.default_rng(0)
+    age, stay = rng.integers(0, 100, count), rng.integers(0, 31, count)
+    education = np.where(age < 16, "none", rng.choice(["none", "school", "university"], count))
+    city, low = rng.choice(["Lyon", "Nice", "Rome"], count), rng.integers(40, 100, count)
+    admitted = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 366, count), "D")
+    measured = rng.random(count) < 0.9
+    return pd.DataFrame(
+        {
+            "education": education,
+            "years": pd.Series(education).map({"none": 0, "school": 12, "university": 16}),
+            "admitted": admitted,
+            "discharged": admitted + pd.to_timedelta(stay, "D"),
+            "stay": stay,
+            "city": city,
+            "country": np.where(city == "Rome", "IT", "FR"),
+            "systolic": pd.Series(low + rng.integers(20, 80, count)).astype("Int64").where(measured),
+            "diastolic": pd.Series(low).astype("Int64").where(measured),
+            "age": age,
+            "married": (age > 20) & (rng.random(count) < 0.5),
+        }
+    )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

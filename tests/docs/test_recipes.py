@@ -143,6 +143,65 @@ def test_a_column_type_is_a_file_and_its_registration(copy: Path) -> None:
     assert run(copy, LEARN_GRADES) == ["A", "B"]
 
 
+RULE = '''
+from dataclasses import dataclass
+
+import numpy as np
+
+from sundog.data.rules.rule import BoundRule, Rule
+
+
+class Different(Rule):
+    """Two columns of one type never have the same value."""
+
+    different: tuple[str, str]
+
+    def to_dict(self):
+        return {"different": list(self.different)}
+
+    def __str__(self):
+        return " differs from ".join(self.different)
+
+    def bind(self, domain):
+        for name in self.different:
+            domain.scalar(name)
+        return BoundDifferent(self.different)
+
+
+@dataclass(frozen=True)
+class BoundDifferent(BoundRule):
+    names: tuple[str, ...]
+
+    def holds(self, codes):
+        first, second = self.names
+        return np.asarray(codes[first] != codes[second])
+'''
+
+FIT_DIFFERENT = """
+import json, sundog
+columns = dict.fromkeys(["home", "away"], {"type": "categorical", "values": ["A", "B", "C"]})
+data = {"home": ["A", "B", "C"] * 100, "away": ["B", "C", "A"] * 100}
+schema = {"columns": columns, "rules": [{"different": ["home", "away"]}]}
+sundog.Synthesizer("independent", epsilon=5.0, delta=1e-6).fit(data, schema, out="games.sundog")
+release = sundog.Release.load("games.sundog")
+made = release.sample(300, seed=0)
+report = sundog.evaluate(release, real=data, rows=200)
+print(json.dumps([int((made["home"] == made["away"]).sum()), report.measures["rules.broken"].value]))
+"""
+
+
+def test_a_rule_is_a_file_and_its_registration(copy: Path) -> None:
+    assert find_edited_files("### Add a rule") == {"data/rules/__init__.py"}
+    rules = copy / "data" / "rules"
+    (rules / "different.py").write_text(RULE)
+    insert(
+        rules / "__init__.py",
+        "MOST_RULES =",
+        "from sundog.data.rules.different import Different\nKINDS += (Different,)\n",
+    )
+    assert run(copy, FIT_DIFFERENT) == [0, 0.0]
+
+
 CONFIGURATION = '''
 from typing import ClassVar
 

@@ -101,7 +101,7 @@ def _run(arguments: list[str] | None) -> int:
         code: Any = app(arguments, standalone_mode=False)
         sys.stdout.flush()
     except SundogError as error:
-        return _fail(str(error))
+        return _fail(*error.lines)
     except (typer.Abort, KeyboardInterrupt):
         return _report_interruption()
     except (BrokenPipeError, SystemExit):  # the reader of our output is gone; typer exits when it notices
@@ -118,15 +118,16 @@ def _run(arguments: list[str] | None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _fail(message: str, code: int = 2) -> int:
-    print(f"sundog: {to_one_line(message)}", file=sys.stderr)  # noqa: T201
+def _fail(*messages: str, code: int = 2) -> int:
+    for message in messages:
+        print(f"sundog: {to_one_line(message)}", file=sys.stderr)  # noqa: T201
     return code
 
 
 def _report_interruption() -> int:
     return _fail(
         "interrupted; no half-written file was left. A fit that left a .partial folder can be continued with --resume",
-        INTERRUPTED,
+        code=INTERRUPTED,
     )
 
 

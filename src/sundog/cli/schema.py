@@ -25,6 +25,9 @@ def run(
     ],
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write it; stdout (-) by default.")] = None,
     format_: Format = None,
+    suggest_rules: Annotated[
+        bool, typer.Option("--suggest-rules", help="Look for rules between columns, too: sums, a <= b, … .")
+    ] = False,
 ) -> None:
     """Draft a schema."""
     from sundog.data.reading.database import hide_password, hide_secrets, is_url
@@ -35,7 +38,7 @@ def run(
     refuse_output(out, {"data": data}, fix="a draft does not replace what may have been reviewed; delete it first")
     with show_progress() as report:
         report("reading", 0.0)
-        draft = Schema.draft(resolve_sources(format_, data=data)["data"])
+        draft = Schema.draft(resolve_sources(format_, data=data)["data"], suggest_rules=suggest_rules)
     if out is None:
         say(draft.to_yaml().rstrip())
         return

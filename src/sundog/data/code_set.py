@@ -52,6 +52,18 @@ class CodeSet:
         )
         return CodeSet(tuple((first, last) for first, last in both if first <= last))
 
+    def includes(self, codes: Any) -> NDArray[np.bool_]:
+        """Return which of many codes are in the set.
+
+        >>> CodeSet.of([1, 2, 3, 7]).includes(np.array([0, 2, 7, 9])).tolist()
+        [False, True, True, False]
+        """
+        at = np.asarray(codes).astype(np.uint64)
+        if not self:
+            return np.zeros(at.shape, bool)
+        place = np.searchsorted(self._firsts, at, side="right") - 1
+        return np.asarray((place >= 0) & (at <= self._lasts[place]))
+
     def __sub__(self, other: CodeSet) -> CodeSet:
         """Return the codes that are not in the other set.
 

@@ -7,11 +7,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, StrictStr, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    StrictStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from sundog import notebook
 from sundog.data import schema_yaml
 from sundog.data.columns import AnyColumn, Column, Form, ScalarColumn, list_column_types
+from sundog.data.rules import Domain, Rule, RuleSet, read_rules
 from sundog.data.validation_errors import describe_value, explain, suggest
 from sundog.errors import SchemaError
 
@@ -38,7 +49,15 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
     delimiter: Annotated[StrictStr, Field(min_length=1, max_length=1)] = ","
     nulls: Annotated[tuple[StrictStr, ...], Field(min_length=1)] = ("",)
     columns: dict[StrictStr, AnyColumn]
+    rules: tuple[Rule, ...] = ()
     _comments: schema_yaml.Comments = PrivateAttr(default=schema_yaml.NO_COMMENTS)
+
+    @field_validator("rules", mode="plain")
+    @classmethod
+    def _read_rules(cls, given: Any, info: ValidationInfo) -> tuple[Rule, ...]:
+        if "columns" not in info.data or "nulls" not in info.data:
+            return ()  # their own errors are reported
+        return read_rules(given, info.data["columns"], info.data["nulls"])
 
     @model_validator(mode="after")
     def _is_possible(self) -> Self:
@@ -90,6 +109,27 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
         """
         return Schema.from_dict({**self.to_dict(), "target": target})
 
+    @property
+    def modelled(self) -> Schema:
+        """The schema of what a model learns: without the columns that rules derive, and the rules about those.
+
+        >>> columns = {"a": {"type": "boolean"}, "b": {"type": "boolean"}}
+        >>> rule = {"column": "b", "from": "a", "table": {"true": "false", "false": "true"}}
+        >>> list(Schema.from_dict({"columns": columns, "rules": [rule]}).modelled.columns)
+        ['a']
+        """
+        bound = self.bind_rules()
+        if not bound.derived:
+            return self
+        columns = {name: column for name, column in self.columns.items() if name not in bound.derived}
+        rules = tuple(rule for rule, each in bound.rules if not bound.derived & set(each.names))
+        target = None if self.target in bound.derived else self.target
+        return self.model_copy(update={"columns": columns, "rules": rules, "target": target})
+
+    def bind_rules(self) -> RuleSet:
+        """Return the rules for the codes of the columns."""
+        return RuleSet.bind(self.rules, Domain(self.columns, self.nulls))
+
     def declare_learned(self) -> Schema:
         """Return the schema with all learned columns as declared ones, which are not learned again."""
         finished = {name: column.declare_learned() for name, column in self.columns.items() if column.is_learned}
@@ -97,7 +137,12 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
 
     def with_columns(self, columns: Mapping[str, Column]) -> Schema:
         """Return the same schema with some columns replaced or added."""
-        return self._validate_data({**self._to_data(), "columns": {**self.columns, **columns}}, "schema")
+        changed = {**self._to_data(), "columns": {**self.columns, **columns}, "rules": self.rules}
+        return self._validate_data(changed, "schema")
+
+    def with_rules(self, rules: Sequence[Rule | str | Mapping[str, Any]]) -> Schema:
+        """Return the same schema with these rules instead of its own."""
+        return self._validate_data({**self._to_data(), "columns": self.columns, "rules": list(rules)}, "schema")
 
     @classmethod
     def from_dict(cls, data: Any, where: str = "schema") -> Schema:
@@ -109,7 +154,9 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as JSON-serializable data, without defaults."""
-        return {**self._to_data(), "columns": {name: column.to_dict() for name, column in self.columns.items()}}
+        rules = {"rules": [rule.to_dict() for rule in self.rules]} if self.rules else {}
+        columns = {name: column.to_dict() for name, column in self.columns.items()}
+        return {**self._to_data(), "columns": columns, **rules}
 
     @classmethod
     def of(cls, declared: Schema | str | os.PathLike[str] | Mapping[str, Any]) -> Schema:
@@ -140,20 +187,29 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
 
     def to_yaml(self) -> str:
         """Return the text of a schema file, with the comments of a draft."""
-        return schema_yaml.dump(self.to_dict(), self._comments)
+        rules = {"rules": [rule.to_yaml() for rule in self.rules]} if self.rules else {}
+        return schema_yaml.dump({**self.to_dict(), **rules}, self._comments)
 
-    def with_comments(self, columns: Mapping[str, Sequence[str]], end: Sequence[str]) -> Schema:
-        """Return the same schema with comments for its file, by column and at the end."""
+    def with_comments(
+        self, columns: Mapping[str, Sequence[str]], end: Sequence[str], rules: Sequence[str] = ()
+    ) -> Schema:
+        """Return the same schema with comments for its file: by column, after the columns, and on the rules."""
         commented = self.model_copy()
-        commented._comments = schema_yaml.Comments(columns, end)
+        commented._comments = schema_yaml.Comments(columns, end, rules)
         return commented
 
     @classmethod
-    def draft(cls, data: Any, name: str | None = None) -> Schema:
-        """Return a draft guessed from the data, which is NOT PRIVATE until someone has reviewed it."""
+    def draft(cls, data: Any, name: str | None = None, *, suggest_rules: bool = False) -> Schema:
+        """Return a draft guessed from the data, which is NOT PRIVATE until someone has reviewed it.
+
+        Args:
+            data: a path, a DataFrame, or any other source that `fit` accepts.
+            name: what to call the data in messages.
+            suggest_rules: whether to suggest rules between columns that all records satisfy.
+        """
         from sundog.data.drafting.draft import draft
 
-        return draft(data, name=name)
+        return draft(data, name=name, suggest=suggest_rules)
 
     def __str__(self) -> str:
         """Return the text of its file."""
@@ -167,10 +223,11 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
         said = [] if self.reviewed else ["drafted from the data: NOT PRIVATE until it is reviewed"]
         said += [_format_keys(rest)] if rest else []
         table = notebook.build_table(rows, ("column", "type", "declared"))
-        return notebook.build_fragment("Schema", *map(notebook.build_paragraph, said), table)
+        rules = [notebook.build_table([(str(rule),) for rule in self.rules], ("rule",))] if self.rules else []
+        return notebook.build_fragment("Schema", *map(notebook.build_paragraph, said), table, *rules)
 
     def _to_data(self) -> dict[str, Any]:
-        rest = self.model_dump(mode="json", exclude_defaults=True, exclude={"columns", "sundog", "reviewed"})
+        rest = self.model_dump(mode="json", exclude_defaults=True, exclude={"columns", "rules", "sundog", "reviewed"})
         return {"sundog": 1, "reviewed": self.reviewed, **rest}
 
     @classmethod

@@ -24,6 +24,7 @@ _DRAFT_HEADER = """\
 #   - min and max: replace them by what is publicly known, not by the smallest and largest value seen
 #   - values: keep those that anyone could name without the data; send the rest to an `other`, or say `learn: true`
 #   - special: keep those that the documentation names, such as -1 for "never"; see the comments for more
+#   - rules, if there are any: keep those that anyone could know without the data
 #   - names, numbers and free text that identify someone: remove the column, or make it the `unit`
 # Then set `reviewed: true`.
 """
@@ -31,10 +32,11 @@ _DRAFT_HEADER = """\
 
 @dataclass(frozen=True)
 class Comments:
-    """The comments of a draft on its columns, and on the columns that it leaves out."""
+    """The comments of a draft on its columns, on the columns that it leaves out, and on its rules."""
 
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
     end: Sequence[str] = ()
+    rules: Sequence[str] = ()
 
 
 NO_COMMENTS = Comments()
@@ -87,6 +89,10 @@ class _Flow(dict[str, Any]):
     """A mapping to be written on one line."""
 
 
+class _Lines(list[Any]):
+    """A list to be written with one item on each line."""
+
+
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
     # PyYAML breaks lines at characters that other readers do not treat as line ends; escape them.
     return dumper.represent_scalar(f"{_TAG}str", text, style=None if text.isprintable() else '"')
@@ -94,6 +100,7 @@ def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
 
 _Dumper.add_representer(_Flow, lambda dumper, data: dumper.represent_mapping(f"{_TAG}map", data, flow_style=True))
 _Dumper.add_representer(list, lambda dumper, data: dumper.represent_sequence(f"{_TAG}seq", data, flow_style=True))
+_Dumper.add_representer(_Lines, lambda dumper, data: dumper.represent_sequence(f"{_TAG}seq", data, flow_style=False))
 _Dumper.add_representer(str, _represent_text)
 
 
@@ -122,15 +129,24 @@ def load(path: Path) -> Any:
 def dump(data: dict[str, Any], comments: Comments = NO_COMMENTS) -> str:
     """Return the text of a schema file."""
     head = "" if data.get("reviewed", True) else _DRAFT_HEADER
-    head += _dump_yaml({key: value for key, value in data.items() if key != "columns"}) if len(data) > 1 else ""
+    rest = {key: value for key, value in data.items() if key not in ("columns", "rules")}
+    head += _dump_yaml(rest) if rest else ""
     columns = [
         _format_comments(comments.columns.get(name, ())) + _indent(_dump_yaml({name: _Flow(column)}))
         for name, column in data["columns"].items()
     ]
-    return f"{head}columns:\n{''.join(columns)}{_format_comments(['left out:', *comments.end]) if comments.end else ''}"
+    end = _format_comments(["left out:", *comments.end]) if comments.end else ""
+    return f"{head}columns:\n{''.join(columns)}{end}{_dump_rules(data.get('rules', []), comments.rules)}"
 
 
-def _dump_yaml(data: dict[str, Any]) -> str:
+def _dump_rules(rules: Sequence[Any], comments: Sequence[str]) -> str:
+    if not rules:
+        return ""
+    written = _dump_yaml(_Lines(_Flow(rule) if isinstance(rule, dict) else rule for rule in rules))
+    return f"rules:\n{_format_comments(comments)}{_indent(written)}"
+
+
+def _dump_yaml(data: Any) -> str:
     text: str = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=108)
     return text
 

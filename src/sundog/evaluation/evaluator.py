@@ -203,6 +203,10 @@ def choose_parts(comparison: Comparison) -> dict[str, Part]:
         from sundog.evaluation.tables.fidelity import evaluate_fidelity
 
         parts["fidelity"] = evaluate_fidelity
+    if schema.rules:
+        from sundog.evaluation.tables.rule_violations import evaluate_rules
+
+        parts["rules"] = evaluate_rules
     if comparison.target in scalars and len(scalars) > 1:
         from sundog.evaluation.prediction.utility import evaluate_utility
 

@@ -176,7 +176,8 @@ def relax_schema(schema: Schema) -> Schema:
     >>> relax_schema(schema).columns["sex"].values
     ('f', 'm', '(not declared)')
     """
-    return schema.with_columns({name: column.relax() for name, column in schema.columns.items()})
+    relaxed = {name: column.relax() for name, column in schema.columns.items()}
+    return schema.model_copy(update={"columns": relaxed})  # its rules need not fit undeclared values
 
 
 def _read_real(source: Any, strict: Schema, shared: Schema, labels: Any) -> tuple[Records, NDArray[np.int64] | None]:

@@ -22,6 +22,7 @@ from sundog.errors import DataError
 from sundog.files import refuse_full
 from sundog.fit.preflight import check_before_spending, estimate_room, note_written, warn_of_risks
 from sundog.fit.request import Request, split_budget
+from sundog.fit.rule_check import drop_derived, refuse_broken_rules, report_acceptance
 from sundog.fit.run import Place, Run, open_run
 from sundog.fit.stages import FittedModel, count_records, fit_model, learn_schema, refine_bins
 from sundog.models.protocol import FitContext, State
@@ -73,16 +74,17 @@ def run_fit(
         progress: is called with the current stage and the part of it that is done.
         deliver: is called with the result before it is saved; if saving fails, the caller can save it elsewhere.
     """
-    schema = schema.declare_learned()
+    whole = schema.declare_learned()
+    schema = whole.modelled
     progress("reading", 0.0)
-    inputs = _read_inputs(request, schema, data, labels)
+    inputs = _read_inputs(request, whole, data, labels)
     if place.out is not None:
         refuse_full(place.out.parent, estimate_room(schema, request.configuration))
-    with open_run(request, schema, place) as run:
+    with open_run(request, whole, place) as run:
         delta = _promise_delta(request, schema, run.ledger)
         split = split_budget(request, schema, run.ledger.budget)
-        check_before_spending(request, schema, split, run, place.out)
-        warn_of_risks(schema, run.ledger.budget)
+        check_before_spending(request, whole, split, run, place.out)
+        warn_of_risks(whole, run.ledger.budget)
         counted = count_records(inputs.raw, schema, request, split, run)
         request = request.choose_model(schema, counted.records)
         split = replace(split, budget=run.ledger.budget, promised_delta=delta)
@@ -96,15 +98,22 @@ def run_fit(
         context = _make_context(request, run, progress, None if public is None else encode(public, refined.schema))
         model = fit_model(records, counted.records, request, run, context, paid=refined.paid)
         count = counted.records if request.chooses_delta and "records" in split.shares else None
-        fitted = _certify(model, refined.schema, run, delta=delta, records=count)
+        fitted = _certify(model, whole.with_columns(refined.schema.columns), run, delta=delta, records=count)
         deliver(fitted)
         if place.out is not None:
             _save(fitted, place.out, run, progress)
+    report_acceptance(fitted.release, progress)
 
 
 def _read_inputs(request: Request, schema: Schema, data: Any, labels: Any) -> _Inputs:
-    raw = read(data, schema, labels=labels)
-    return _Inputs(raw, prepare(raw, schema), _encode_known(raw, schema), _read_public(request, schema))
+    """Read the private and the public data; raise if private records break a rule of the schema."""
+    raw, modelled = read(data, schema, labels=labels), schema.modelled
+    learning = prepare(raw, modelled)
+    records = _encode_known(raw, schema)
+    refuse_broken_rules(raw, schema, records)
+    raw = replace(raw, columns={name: raw.columns[name] for name in modelled.columns})
+    records = None if records is None else drop_derived(records, modelled)
+    return _Inputs(raw, learning, records, _read_public(request, modelled))
 
 
 def _encode_known(raw: Raw, schema: Schema) -> Records | None:
@@ -141,7 +150,7 @@ def _make_context(request: Request, run: Run, progress: Progress, public: Record
 
 
 def _certify(fitted: FittedModel, schema: Schema, run: Run, *, delta: float, records: int | None) -> Fitted:
-    assumptions = read_model(fitted.model.name, schema, fitted.model.state()).assumptions
+    assumptions = read_model(fitted.model.name, schema.modelled, fitted.model.state()).assumptions
     certificate = certify(run.ledger, schema, shared=run.shared, assumptions=assumptions, delta=delta, records=records)
     return Fitted(Release(schema, fitted.model, certificate), fitted.curator_state)
 

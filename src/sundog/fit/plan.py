@@ -163,6 +163,7 @@ def plan_charges(
     schema = Schema.of(schema)
     if not schema.complete:
         raise SundogError(f"{where}: columns that are still to be learned cannot be planned; declare them")
+    schema = schema.modelled
     configuration = choose_configuration(model, schema, epsilon=budget.epsilon, records=records)
     refinement = Refinement.plan(schema, epsilon=budget.epsilon, delta=budget.delta).charges
     plan = get_model(configuration.name).plan(schema, budget, configuration, already=refinement, records=records)

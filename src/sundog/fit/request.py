@@ -107,6 +107,7 @@ def choose_configuration(
         clusters: how many components the model is to have.
         settings: settings of the model by name.
     """
+    schema = schema.modelled
     if model == AUTO:
         model = choose_model(schema, epsilon=epsilon, records=records, device=device, public=public, clusters=clusters)
     configuration = configure(model, settings or {}, clusters=clusters, public=public)
@@ -144,7 +145,7 @@ def bound_charges(request: Request, schema: Schema, split: Split, count: int | N
             Charge(event=Pure(epsilon=split.get_epsilon("schema")), purpose="schema"),
             Charge(event=Failure(delta=schema_delta), purpose="schema"),
         ]
-    schema = _fill_unknown_columns(schema)
+    schema = _fill_unknown_columns(schema.modelled)
     before = [*learning, *Refinement.plan(schema, epsilon=split.rest, delta=budget.delta).charges]
     request = request.choose_model(schema, count)
     rest = Budget(budget.epsilon - split.get_epsilon("records"), budget.delta)

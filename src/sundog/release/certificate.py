@@ -361,6 +361,8 @@ def list_public_assumptions(schema: Schema) -> list[str]:
         lines.append(NOT_REVIEWED)
     if schema.records is not None:
         lines.append(f"the number of records, declared as {schema.records:,}")
+    if schema.rules:
+        lines.append("the rules between columns that the schema declares, and that every record satisfies them")
     public = [name for name, column in schema.columns.items() if column.public]
     if public:
         names = replace_unprintable(", ".join(public))

@@ -76,7 +76,7 @@ class Document:
         state = State(tensors=archive.tensors, config=model["config"])
         return cls(
             schema=schema,
-            model=read_model(str(model["name"]), schema, state),
+            model=read_model(str(model["name"]), schema.modelled, state),
             certificate=certificate,
             manifest=manifest,
             state=state,

@@ -16,18 +16,20 @@ import numpy as np
 
 import sundog
 from sundog import notebook
+from sundog.data.conditions import Conditions, encode_conditions
 from sundog.data.records import Records, concatenate
+from sundog.data.rules import RuleSet
 from sundog.data.schema import Schema
 from sundog.data.writing.frames import OUTPUT_TYPES, convert_records
 from sundog.errors import ArgumentError, DataError, SundogError
-from sundog.models.protocol import Model, Where
+from sundog.models.protocol import Model
 from sundog.models.registry import get_model, read_model
 from sundog.progress import Progress, silent
 from sundog.release import signing
 from sundog.release.archive import FORMAT, VERSION
 from sundog.release.certificate import Certificate
-from sundog.release.conditions import Conditions, encode_conditions
 from sundog.release.document import Document, make_malformed_error, serialize_schema
+from sundog.release.rejection_sampling import RejectionSampler
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +103,7 @@ class Release:
         document = Document.load(path)
         try:
             document.refuse_unpaid()
-            model = get_model(document.manifest["model"]["name"]).from_state(document.schema, document.state)
+            model = get_model(document.manifest["model"]["name"]).from_state(document.schema.modelled, document.state)
         except (SundogError, TypeError, ValueError, OverflowError) as error:
             raise make_malformed_error(path, error) from None
         return cls(
@@ -123,7 +125,7 @@ class Release:
             "libraries": dict(self.libraries),
             **make_manifest(self.schema, self.model.name, state.config, self.certificate),
         }
-        released = read_model(self.model.name, self.schema, state)
+        released = read_model(self.model.name, self.schema.modelled, state)
         return Document(self.schema, released, self.certificate, manifest, state, self.signature)
 
     # --- trust ---
@@ -227,17 +229,29 @@ class Release:
 
     def batches(self, n: int, *, seed: int | None = None, where: Conditions | None = None) -> Iterator[Records]:
         """Draw n records, a batch at a time and so in constant memory."""
-        conditions = encode_conditions(where or {}, self.schema, self.document.model.choices)
+        sampler = self._make_sampler(where)
         if seed is not None and not (isinstance(seed, int | np.integer) and seed >= 0):
             raise DataError(f"seed must be a whole number, zero or more, not {seed!r}")
         root = secrets.randbits(128) if seed is None else int(seed)
-        return self._draw(n, root, conditions)
+        return self._draw(n, root, sampler)
 
-    def _draw(self, n: int, root: int, conditions: Where) -> Iterator[Records]:
+    def measure_acceptance(self, n: int = 500, *, where: Conditions | None = None) -> float:
+        """Return about which share of the model's records satisfy the schema's rules; the others are drawn again."""
+        return self._make_sampler(where).measure_acceptance(n, np.random.default_rng(0))
+
+    def _make_sampler(self, where: Conditions | None) -> RejectionSampler:
+        conditions = encode_conditions(where or {}, self.schema, self.document.model.choices)
+        return RejectionSampler(self.model, self.schema, self._rules, conditions, self._batch_size)
+
+    def _draw(self, n: int, root: int, sampler: RejectionSampler) -> Iterator[Records]:
         for index, start in enumerate(range(0, max(n, 1), self._batch_size)):
             rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence([root, index])))
             size = min(self._batch_size, n - start)
-            yield Records(self.schema, self.model.sample(size, rng, conditions), size)
+            yield Records(self.schema, sampler.draw(size, rng), size)
+
+    @functools.cached_property
+    def _rules(self) -> RuleSet:
+        return self.schema.bind_rules()
 
     @property
     def _batch_size(self) -> int:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
 from sundog.data.columns import time_parsing
-from sundog.data.columns.arrow import Mask
+from sundog.data.columns.arrow import Mask, to_numpy
 from sundog.data.columns.containers import unwrap_one
 from sundog.data.columns.forms import Unknown
 from sundog.data.columns.frame_dtypes import TEXT, TIME
@@ -180,6 +180,36 @@ class DatetimeColumn(OrderedColumn):
     def decode_number(self, code: int) -> Any:
         """Return the time of a code in microseconds."""
         return self.decode([code]).cast(pa.int64())[0].as_py()
+
+    # --- arithmetic, for rules between columns ---
+
+    @property
+    def axis(self) -> str:
+        """Times with a timezone are instants, those without are what a clock shows; they do not compare."""
+        return "times" if self.timezone is None else "times with a timezone"
+
+    @property
+    def sum_unit(self) -> str | None:
+        """The resolution; local days are not all equally long, so times with a timezone are not added."""
+        return self.resolution if self.timezone is None else None
+
+    @property
+    def ticks(self) -> int:
+        """The microseconds of a day, an hour, … ."""
+        return self._unit
+
+    @property
+    def rounding(self) -> float:
+        """None that a rule may count on: times are cut down, not rounded."""
+        return 0.0
+
+    def to_numbers(self, codes: Any, *, framed: bool = False) -> NDArray[Any]:  # noqa: ARG002
+        """Return the times in microseconds."""
+        return to_numpy(self._decode_array(self._check_codes(codes), None).cast(pa.int64()))
+
+    def from_numbers(self, numbers: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
+        """Return the codes of times in microseconds, cut down to the resolution."""
+        return self._encode_array(pa.array(numbers, pa.timestamp("us", self.timezone)))
 
     # --- learning ---
 

@@ -89,6 +89,15 @@ class IntegerColumn(NumberColumn):
             return None if holds_all else f"dtype {name} may not hold the bounds that are learned; leave it out"
         return super()._find_limit_problem(name)
 
+    @property
+    def rounding(self) -> float:
+        """Half a step, where there are steps: whole numbers are kept as they are."""
+        return 0.0 if self.step == 1 else self.step / 2
+
+    def from_numbers(self, numbers: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
+        """Return the codes of the nearest whole numbers, and which lie beyond bounds that do not clamp."""
+        return super().from_numbers(np.rint(numbers).astype(np.int64))
+
     def _is_on_lattice(self, value: Any) -> bool:
         low, high = self._bounds
         return bool(value == high or (value - low) % self.step == 0)

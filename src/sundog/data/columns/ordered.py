@@ -9,16 +9,17 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from sundog.data.columns.arrow import Mask
+from sundog.data.columns.arrow import Mask, to_numpy
 from sundog.data.columns.column import MAX_CODES
 from sundog.data.columns.forms import Scale
 from sundog.data.columns.scalar import ScalarColumn
 from sundog.data.validation_errors import format_value
-from sundog.errors import SchemaError
+from sundog.errors import DataError, SchemaError
 
 
 def _refuse_boolean(value: Any) -> Any:
@@ -220,6 +221,68 @@ class OrderedColumn(ScalarColumn):
             else:
                 low = middle + 1
         return low
+
+    # --- arithmetic, for rules between columns ---
+
+    @property
+    def axis(self) -> str:
+        """What its values are; only values on the same axis can be compared."""
+        return "numbers"
+
+    @property
+    def sum_unit(self) -> str | None:
+        """What differences of its values count: "" for numbers; None where its values cannot be added."""
+        return ""
+
+    @property
+    def ticks(self) -> int:
+        """How many of `to_numbers` one such unit has."""
+        return 1
+
+    @property
+    def holds_whole_numbers(self) -> bool:
+        """Whether all its values, as `to_numbers` returns them, are whole numbers."""
+        return self.to_numbers([0]).dtype.kind == "i"
+
+    @property
+    def rounding(self) -> float:
+        """By how much a value that is read may differ from its code's; 0 where all values are kept as they are."""
+        return self.spacing[0] / 2
+
+    def to_numbers(self, codes: Any, *, framed: bool = False) -> NDArray[Any]:
+        """Return the values of codes that are not null as numbers (whole ones are int64), which add and compare.
+
+        >>> from sundog.data.columns import IntegerColumn
+        >>> IntegerColumn(min=17, max=90).to_numbers([0, 3]).tolist()
+        [17, 20]
+
+        Args:
+            codes: none of them the null code.
+            framed: as a DataFrame has them, which may be rounded to float32.
+        """
+        values = self._decode_array(self._check_codes(codes), None)
+        if framed and self.is_float32:
+            return to_numpy(self._to_float32(values)).astype(np.float64)
+        return to_numpy(values)
+
+    def from_numbers(self, numbers: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
+        """Return the codes of the nearest values, and which numbers lie beyond bounds that do not clamp."""
+        return self._encode_array(pa.array(numbers))
+
+    @property
+    def is_float32(self) -> bool:
+        """Whether a DataFrame holds it as float32, to which its values are rounded."""
+        return (self.frame_dtype or "").lower() == "float32"
+
+    @cached_property
+    def is_written_exactly(self) -> bool:
+        """Whether neighbouring values can be told apart in text; a format may be coarser than the resolution."""
+        last = self.lattice_size - 1
+        codes = np.array(sorted({0, min(1, last), last // 2, max(last - 1, 0), last}))
+        try:
+            return bool((self.encode(self.spell(self.decode(codes)), where="") == codes).all())
+        except DataError:
+            return False
 
     def tighten(self) -> Self:
         """Return the column without clamping: values outside the bounds are refused."""

@@ -18,21 +18,27 @@ from sundog.data.columns.arrow import is_list, is_text, unwrap_dictionary
 from sundog.data.columns.containers import MIXED, spell_values
 from sundog.data.drafting.column_guesses import Declaration, Guess, guess_column, is_named_id
 from sundog.data.drafting.observed_dtypes import declare_dtypes, observe_dtypes
+from sundog.data.drafting.rule_suggestions import suggest_rules
 from sundog.data.reading import csv_file, tables
-from sundog.data.reading.read import open_source
+from sundog.data.reading.read import encode, open_source, read
 from sundog.data.reading.source import BARE, Source, Values
 from sundog.data.schema import Schema
 from sundog.errors import DataError
 
+_RULES_FOUND = (
+    "found in the data: NOT PRIVATE. All records satisfy these rules, which may be chance, or say something about",
+    "people. Keep those that are known from documentation or follow from what the columns mean",
+)
 NULLS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
 
 
-def draft(data: Any, name: str | None = None) -> Schema:
+def draft(data: Any, name: str | None = None, *, suggest: bool = False) -> Schema:
     """Draft a schema from data; its bounds and categories are copied from the records.
 
     Args:
         data: a path, or any other source that `read` accepts.
         name: what to call the data in messages.
+        suggest: whether to suggest rules between columns that all records satisfy.
 
     >>> import pandas as pd
     >>> with warnings.catch_warnings(action="ignore"):
@@ -65,9 +71,11 @@ def draft(data: Any, name: str | None = None) -> Schema:
     columns = {key or _choose_name(guess): _declare_nullable(guess, loaded[key], nulls) for key, guess in kept.items()}
     seen = {} if source.nulls else observe_dtypes(data, loaded)  # text has no dtypes
     schema = Schema.from_dict({**head, "columns": declare_dtypes(columns, seen)}, where=where)
+    if suggest:
+        schema = suggest_rules(encode(read(data, schema, private=False), schema))
     notes = {key or _choose_name(guess): guess.notes for key, guess in kept.items()}
     left_out = [f"{key}: {guess.notes[0]}" for key, guess in guesses.items() if guess.declaration is None]
-    return schema.with_comments(notes, left_out)
+    return schema.with_comments(notes, left_out, _RULES_FOUND)
 
 
 def _guess(key: str, values: Values, blanks: bool) -> Guess:

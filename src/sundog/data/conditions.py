@@ -14,14 +14,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias
-
-import numpy as np
-import pandas as pd
+from typing import Any, Protocol, TypeAlias
 
 from sundog.data.code_set import CodeSet
 from sundog.data.columns import AnyColumn, Form, IntegerColumn, ScalarColumn, Scale
-from sundog.data.schema import Schema
 from sundog.data.validation_errors import format_value, suggest
 from sundog.errors import DataError
 
@@ -29,7 +25,19 @@ Conditions: TypeAlias = Mapping[str, Any] | Iterable[str] | str
 """Columns and their values ({"sex": "Female", "age": [41, 42]}), or texts ("age>=40", "job in cook, nurse")."""
 
 _OPERATOR = re.compile(r"\s*(!=|>=|<=|=|>|<|(?<=\s)(?:not\s+in|in)(?=[\s\"'(]))", re.IGNORECASE)
-_SEVERAL = (list, tuple, Set, range, np.ndarray, pd.Series, pd.Index)
+_SEVERAL = (list, tuple, Set, range)
+
+
+class Declaration(Protocol):
+    """What must be declared to read conditions: a schema, or some of its columns."""
+
+    @property
+    def columns(self) -> Mapping[str, AnyColumn]:
+        """The columns by name."""
+
+    @property
+    def nulls(self) -> Sequence[str]:
+        """The texts that mean "missing"."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +50,7 @@ class Condition:
     text: str
 
 
-def encode_conditions(where: Conditions, schema: Schema, choices: Mapping[str, int]) -> dict[str, CodeSet]:
+def encode_conditions(where: Conditions, schema: Declaration, choices: Mapping[str, int]) -> dict[str, CodeSet]:
     """Return the codes that each column may have; raise DataError if there are none.
 
     Args:
@@ -50,6 +58,7 @@ def encode_conditions(where: Conditions, schema: Schema, choices: Mapping[str, i
         schema: of the records.
         choices: what can be named besides columns (such as `cluster`), and its number of values.
 
+    >>> from sundog.data.schema import Schema
     >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 18, "max": 90}}})
     >>> encode_conditions(["age>=40", "age<65"], schema, {})
     {'age': CodeSet(ranges=((22, 46),))}
@@ -82,7 +91,7 @@ def _parse_conditions(where: Conditions, known: Sequence[str]) -> list[Condition
 
 
 def _make_condition(name: str, value: Any) -> Condition:
-    several = isinstance(value, _SEVERAL)
+    several = isinstance(value, _SEVERAL) or getattr(value, "ndim", 0) > 0  # an array, or a Series of any library
     values: Any = value if several else [value]
     return Condition(
         name, "in" if several else "=", tuple((each,) for each in values), f"{name}{' in ' if several else '='}{value}"
@@ -139,7 +148,7 @@ def _make_column_error(name: str, known: Sequence[str]) -> DataError:
 # --- conditions to codes ---
 
 
-def _encode_condition(condition: Condition, schema: Schema, choices: Mapping[str, int]) -> CodeSet:
+def _encode_condition(condition: Condition, schema: Declaration, choices: Mapping[str, int]) -> CodeSet:
     name, operator = condition.name, condition.operator
     column: AnyColumn | None = schema.columns.get(name)
     if column is None and name in choices:

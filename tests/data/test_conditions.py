@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from sundog.data.code_set import CodeSet
+from sundog.data.conditions import encode_conditions
 from sundog.data.schema import Schema
 from sundog.errors import DataError
 from sundog.models.independent.independent import Independent
 from sundog.privacy.ledger import Ledger
 from sundog.release.certificate import certify
-from sundog.release.conditions import encode_conditions
 from sundog.release.release import Release
 
 COLUMNS: dict[str, dict[str, Any]] = {
