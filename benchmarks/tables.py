@@ -4,9 +4,9 @@ Adult, or with `--table` one of two tables that nothing was tuned on: `affairs` 
 `diamonds` (seven numbers, three categories). For each ε: the mean total variation of all pairs of columns, the AUC of
 gradient boosting and the accuracy of a balanced forest, both trained on synthetic and tested on real records; and the
 processor time and the peak memory of the fit, which has a process to itself. Means over seeds, with their deviations.
-The ceiling is real records, whose values were drawn again within their groups in our model. Peers run in environments
-of their own, which `--make-peers` installs; those that are not there are left out. They learn numbers in the very bins
-that distances are taken with, and pay nothing for those.
+The ceilings are real records, whose values were drawn again within their groups in our model, or within the peers'
+bins. Peers run in environments of their own, which `--make-peers` installs; those that are not there are left out. They
+learn numbers in the very bins that distances are taken with, and pay nothing for those.
 
     SUNDOG_DATA=../shared/data python benchmarks/tables.py [--quick] [--json FILE] [--table NAME] [--epsilons E ...]
         [--seeds N] [--only NAME ...] [--make-peers] [--peers FOLDER] [--keep FILE]
@@ -24,13 +24,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from report import DATA, Row, arguments, publish
+from tabular import ours, peers
 from tabular.datasets import TABLES, AbsentError, Table
 from tabular.measures import measure
-from tabular.ours import draw_through_bins, fit_and_draw
-from tabular.peers import PACKAGES_FOLDER, PEERS, make_peers
 
 DELTA = 1e-5
-OURS, CEILING = "marginals", "real through our bins"
+OURS = "marginals"
 FOLDER = Path(__file__).parents[1] / ".peers"
 MEASURES = {
     "distance": ("two-way distance", ""),
@@ -57,12 +56,12 @@ def extend(parser: argparse.ArgumentParser) -> None:
 def main() -> None:
     options = arguments(__doc__ or "", extend)
     if options.make_peers:
-        make_peers(options.peers)
+        peers.make_peers(options.peers)
         return
     if options.quick:
         options.epsilons, options.seeds = [1.0], 1
     try:
-        table = TABLES[options.table](DATA, packages=options.peers / PACKAGES_FOLDER, quick=options.quick)
+        table = TABLES[options.table](DATA, packages=options.peers / peers.PACKAGES_FOLDER, quick=options.quick)
     except AbsentError as absent:
         print(absent)
         return
@@ -82,11 +81,11 @@ def measure_all(table: Table, epsilon: float, options: argparse.Namespace) -> It
         synthetic, cost = draw(table, epsilon=epsilon, seed=seed)
         return measure(table, synthetic, seed=seed, trees=trees) | cost
 
-    for name, draw in list_ours(table, quick=options.quick).items():
+    for name, draw in list_models(table, quick=options.quick).items():
         if options.only is None or name in options.only:
             yield name, [judge(draw, seed) for seed in range(options.seeds)]
     kept = Kept(options.keep)
-    for peer in () if options.quick else PEERS:
+    for peer in () if options.quick else peers.PEERS:
         if options.only is None or peer.name in options.only:
             draw = partial(peer.fit_and_draw, folder=options.peers, delta=DELTA)
             keys = [f"{table.name}, {peer.name}, ε={epsilon:g}, seed {seed}" for seed in range(options.seeds)]
@@ -97,17 +96,20 @@ def measure_all(table: Table, epsilon: float, options: argparse.Namespace) -> It
             yield peer.name, [kept.get(key, partial(judge, draw, seed)) for seed, key in enumerate(keys)]
 
 
-def list_ours(table: Table, *, quick: bool) -> dict[str, Draw]:
-    """Return our models, and the ceiling."""
+def list_models(table: Table, *, quick: bool) -> dict[str, Draw]:
+    """Return our models, and the ceilings: ours, and that of peers."""
     settings: dict[str, dict[str, Any]] = {
         OURS: {"target": table.target},
         "rbm": {"epochs": 1} if quick else {},
         "independent": {},
     }
     found: dict[str, Draw] = {
-        name: partial(fit_and_draw, model=name, delta=DELTA, settings=own) for name, own in settings.items()
+        name: partial(ours.fit_and_draw, model=name, delta=DELTA, settings=own) for name, own in settings.items()
     }
-    return found | {CEILING: draw_through_bins}
+    return found | {
+        "real through our bins": ours.draw_through_bins,
+        "real through peers' bins": peers.draw_through_bins,
+    }
 
 
 class Kept:
@@ -115,27 +117,34 @@ class Kept:
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
-        self.figures: dict[str, Figures] = json.loads(path.read_text()) if path is not None and path.exists() else {}
+        self.figures: dict[str, Figures] = {}
+        self._read()
 
     def get(self, key: str, measure: Callable[[], Figures]) -> Figures:
         """Return what is in the file; measure it first if it is not."""
         if key not in self.figures:
-            self.figures[key] = measure()
+            figures = measure()
+            self._read()  # another process may have added to it
+            self.figures[key] = figures
             if self.path is not None:
-                self.path.write_text(json.dumps(self.figures, indent=1) + "\n")
+                self.path.write_text(json.dumps(self.figures, indent=1, ensure_ascii=False) + "\n")
         return self.figures[key]
+
+    def _read(self) -> None:
+        if self.path is not None and self.path.exists():
+            self.figures |= json.loads(self.path.read_text())
 
 
 def show(title: str, found: Mapping[str, Sequence[Figures]]) -> None:
     """Print a line for each contestant: means over seeds, and deviations where there are several."""
-    print(f"\n{title:<22}" + "".join(f" {heading:>17}" for heading, _ in MEASURES.values()) + "  seeds")
+    print(f"\n{title:<26}" + "".join(f" {heading:>17}" for heading, _ in MEASURES.values()) + "  seeds")
     for name, seeds in found.items():
         cells = ""
         for key in MEASURES:
             values = [figures[key] for figures in seeds if key in figures]
             mean = f"{np.mean(values):.4g}" if values else "–"
             cells += f" {mean + (f' ± {np.std(values):.2g}' if len(values) > 1 else ''):>17}"
-        print(f"{name:<22}{cells}  {len(seeds)}", flush=True)
+        print(f"{name:<26}{cells}  {len(seeds)}", flush=True)
 
 
 def compare(title: str, found: Mapping[str, Sequence[Figures]]) -> list[Row]:
