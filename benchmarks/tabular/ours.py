@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -35,7 +36,8 @@ def fit_and_draw(
         table.train.to_parquet(folder / "records.parquet")
         table.schema.save(folder / "schema.yaml")
         command = [sys.executable, "-m", "tabular.ours", str(folder), json.dumps(request)]
-        subprocess.run(command, check=True, cwd=ROOT)
+        paths = os.pathsep.join([str(Path(sundog.__file__).parents[1]), str(ROOT)])
+        subprocess.run(command, check=True, cwd=folder, env={**os.environ, "PYTHONPATH": paths})
         release = sundog.Release.load(folder / "out.sundog")
         cost = json.loads((folder / "cost.json").read_text())
     return release.sample(len(table.train), seed=seed), cost
@@ -60,10 +62,9 @@ def draw_through_bins(
     rng = np.random.default_rng(seed)
     model: Any = release.model
     drawn = {
-        name: variable.decode(variable.encode(codes[name]).astype(np.int64), rng)
-        for name, variable in zip(release.schema.columns, model.variables, strict=True)
+        name: each.decode(each.encode(codes[name]).astype(np.int64), rng) for name, each in model._variables.items()
     }
-    frame: pd.DataFrame = to_form(Records(release.schema, drawn, len(table.train)), "pandas")
+    frame: pd.DataFrame = to_form(Records(release.schema, codes | drawn, len(table.train)), "pandas")
     return frame, {}
 
 
