@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from report import DATA, Row, arguments, publish
+from report import DATA, Row, parse_arguments, publish
 from tabular import ours, peers
 from tabular.datasets import TABLES, AbsentError, Table
 from tabular.measures import measure
@@ -54,7 +54,7 @@ def extend(parser: argparse.ArgumentParser) -> None:
 
 
 def main() -> None:
-    options = arguments(__doc__ or "", extend)
+    options = parse_arguments(__doc__ or "", extend)
     if options.make_peers:
         peers.make_peers(options.peers)
         return

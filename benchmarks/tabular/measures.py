@@ -16,7 +16,7 @@ import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.metrics import roc_auc_score
 
-from sundog.data.bins import bins_for
+from sundog.data.bins import make_bins
 from sundog.data.records import Records
 from tabular.datasets import Table
 
@@ -37,7 +37,7 @@ def measure(table: Table, synthetic: pd.DataFrame, *, seed: int, trees: int = 20
 
 def pair_distance(real: Records, synthetic: Records) -> float:
     """Return the mean total variation of the marginals of all pairs of columns."""
-    bins = {name: bins_for(column) for name, column in real.schema.columns.items()}
+    bins = {name: make_bins(column) for name, column in real.schema.columns.items()}
     tables = [
         {name: each.to_bins(records.codes[name]).astype(np.int64) for name, each in bins.items()}
         for records in (real, synthetic)

@@ -18,7 +18,7 @@ import pandas as pd
 import sundog
 from sundog.data.reading.read import encode, read
 from sundog.data.records import Records
-from sundog.data.writing.frames import to_form
+from sundog.data.writing.frames import to_frame
 from tabular.adapter import measure_cost
 from tabular.datasets import Table
 
@@ -64,8 +64,7 @@ def draw_through_bins(
     drawn = {
         name: each.decode(each.encode(codes[name]).astype(np.int64), rng) for name, each in model._variables.items()
     }
-    frame: pd.DataFrame = to_form(Records(release.schema, codes | drawn, len(table.train)), "pandas")
-    return frame, {}
+    return to_frame(Records(release.schema, codes | drawn, len(table.train))), {}
 
 
 def main() -> None:

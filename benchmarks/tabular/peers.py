@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from sundog.data.bins import bins_for
+from sundog.data.bins import make_bins
 from sundog.data.records import Records
-from sundog.data.writing.frames import to_form
+from sundog.data.writing.frames import to_frame
 from tabular.datasets import PACKAGES, Table
 
 ROOT = Path(__file__).parents[1]
@@ -88,7 +88,7 @@ def draw_through_bins(
 
 def write_bins(table: Table, path: Path) -> None:
     """Write the bins of the real records, and how many bins each column has."""
-    bins = {name: bins_for(column) for name, column in table.binned.columns.items()}
+    bins = {name: make_bins(column) for name, column in table.binned.columns.items()}
     records = table.encode(table.train)
     codes = np.column_stack([each.to_bins(records.codes[name]) for name, each in bins.items()])
     np.savez_compressed(path, codes=codes, sizes=np.array([each.count for each in bins.values()]))
@@ -100,9 +100,8 @@ def read_bins(table: Table, path: Path, *, seed: int) -> pd.DataFrame:
     with np.load(path) as file:
         drawn = file["codes"]
     columns = zip(table.binned.columns.items(), drawn.T, strict=True)
-    codes = {name: bins_for(column).to_codes(own.astype(np.int64), rng) for (name, column), own in columns}
-    frame: pd.DataFrame = to_form(Records(table.binned, codes, len(drawn)), "pandas")
-    return frame
+    codes = {name: make_bins(column).to_codes(own.astype(np.int64), rng) for (name, column), own in columns}
+    return to_frame(Records(table.binned, codes, len(drawn)))
 
 
 def _python(environment: Path) -> Path:
