@@ -39,7 +39,7 @@ def table() -> Any:
     from tabular.datasets import Table
 
     schema = sundog.Schema.from_dict({"columns": COLUMNS})
-    edges = {"age": [30, 50], "paid": [10.0, 20.0, 80.0]}
+    edges: dict[str, list[float]] = {"age": [30, 50], "paid": [10.0, 20.0, 80.0]}
     return Table("people", people(400, 0), people(300, 1), schema, edges, "rich", True)
 
 
