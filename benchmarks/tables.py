@@ -99,7 +99,7 @@ def measure_all(table: Table, epsilon: float, options: argparse.Namespace) -> It
 def list_models(table: Table, *, quick: bool) -> dict[str, Draw]:
     """Return our models, and the ceilings: ours, and that of peers."""
     settings: dict[str, dict[str, Any]] = {
-        OURS: {"target": table.target},
+        OURS: {},
         "rbm": {"epochs": 1} if quick else {},
         "independent": {},
     }

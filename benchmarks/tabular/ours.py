@@ -34,7 +34,7 @@ def fit_and_draw(
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         table.train.to_parquet(folder / "records.parquet")
-        table.schema.save(folder / "schema.yaml")
+        table.schema.aim_at(table.target).save(folder / "schema.yaml")
         command = [sys.executable, "-m", "tabular.ours", str(folder), json.dumps(request)]
         paths = os.pathsep.join([str(Path(sundog.__file__).parents[1]), str(ROOT)])
         subprocess.run(command, check=True, cwd=folder, env={**os.environ, "PYTHONPATH": paths})

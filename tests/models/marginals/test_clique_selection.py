@@ -8,8 +8,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from sundog.models.marginals.bucket_tree import GrowingTree
+from sundog.models.marginals.bucket_tree import Clique, GrowingTree
 from sundog.models.marginals.clique_selection import (
+    Integers,
     choose_by_exponential_mechanism,
     choose_by_scores,
     divide_units,
@@ -22,7 +23,7 @@ SIZES = (10, 10, 10)
 
 
 def test_a_record_changes_a_score_by_at_most_one_and_a_person_too() -> None:
-    expected = {(0, 1): np.array([[3, 4], [0, 5]])}
+    expected: dict[Clique, Integers] = {(0, 1): np.array([[3, 4], [0, 5]])}
     counts = np.array([[7, 1], [2, 5]])
     alone = score_cliques({(0, 1): counts}, expected, cap=1)
     for cell in np.ndindex(2, 2):
@@ -35,14 +36,14 @@ def test_a_record_changes_a_score_by_at_most_one_and_a_person_too() -> None:
 
 
 def test_only_what_is_worth_its_noise_is_chosen_the_best_first_and_as_much_as_fits() -> None:
-    gains = {(0, 1): 5.0, (0, 2): 9.0, (1, 2): -1.0}
+    gains: dict[Clique, float] = {(0, 1): 5.0, (0, 2): 9.0, (1, 2): -1.0}
     assert choose_by_scores(gains, GrowingTree(SIZES, [], 1e6), 3) == [(0, 2), (0, 1)]
     assert choose_by_scores(gains, GrowingTree(SIZES, [], 1e6), 1) == [(0, 2)]
     assert choose_by_scores({**gains, (1, 2): 1.0}, GrowingTree(SIZES, [], 300), 3) == [(0, 2), (0, 1)]
 
 
 def test_the_exponential_mechanism_has_its_probabilities() -> None:
-    gains = {(0, 1): 0.0, (0, 2): 1.0, (1, 2): 2.0}
+    gains: dict[Clique, float] = {(0, 1): 0.0, (0, 2): 1.0, (1, 2): 2.0}
     noise, runs = NoiseSource.seeded(1), 20_000
     drawn = Counter(
         choose_by_exponential_mechanism(gains, GrowingTree(SIZES, [], 1e6), 1, scale=0.7, noise=noise)[0]

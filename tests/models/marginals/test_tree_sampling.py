@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from sundog.models.marginals.bucket_tree import eliminate
-from sundog.models.marginals.inference import calibrate
+from sundog.models.marginals.bucket_tree import Clique, eliminate
+from sundog.models.marginals.inference import Floats, calibrate
 from sundog.models.marginals.tree_sampling import draw_records
 
 
@@ -22,7 +22,7 @@ def test_counts_are_those_of_the_model_up_to_rounding() -> None:
 def test_what_is_impossible_is_never_drawn() -> None:
     rng = np.random.default_rng(1)
     for _ in range(20):
-        factors = {(0, 1): rng.normal(0, 5, (6, 5)), (1, 2): rng.normal(0, 5, (5, 7))}
+        factors: dict[Clique, Floats] = {(0, 1): rng.normal(0, 5, (6, 5)), (1, 2): rng.normal(0, 5, (5, 7))}
         for factor in factors.values():
             factor[rng.random(factor.shape) < 0.4] = -math.inf
         model = calibrate(eliminate((6, 5, 7), factors), factors)

@@ -16,12 +16,6 @@ import numpy.typing as npt
 
 from sundog.data.schema import Schema
 from sundog.models.marginals.bucket_tree import BucketTree, Clique, GrowingTree, eliminate
-from sundog.models.marginals.configuration import MarginalsConfiguration
-from sundog.models.marginals.counting import count_cliques
-from sundog.models.marginals.estimation import Measurement, estimate_potentials
-from sundog.models.marginals.inference import Floats, calibrate
-from sundog.models.marginals.marginals_plan import Round
-from sundog.models.marginals.released import list_scalars
 from sundog.models.marginals.clique_selection import (
     bound_weight,
     choose_by_exponential_mechanism,
@@ -29,6 +23,12 @@ from sundog.models.marginals.clique_selection import (
     expect_noise,
     score_cliques,
 )
+from sundog.models.marginals.configuration import MarginalsConfiguration
+from sundog.models.marginals.counting import count_cliques
+from sundog.models.marginals.estimation import Measurement, estimate_potentials
+from sundog.models.marginals.inference import Floats, calibrate
+from sundog.models.marginals.marginals_plan import Round
+from sundog.models.marginals.released import list_scalars
 from sundog.models.marginals.tree_sampling import draw_records
 from sundog.models.marginals.variable import Variable
 from sundog.privacy.events import DiscreteGaussian, Pure

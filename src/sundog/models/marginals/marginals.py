@@ -26,13 +26,13 @@ from sundog.models.independent.column_marginals import get_marginal
 from sundog.models.independent.independent import estimate_total
 from sundog.models.independent.released import name_marginal_key
 from sundog.models.marginals.bucket_tree import BucketTree, Clique, eliminate
+from sundog.models.marginals.clique_selection import divide_units
 from sundog.models.marginals.configuration import MarginalsConfiguration
 from sundog.models.marginals.estimation import Measurement
 from sundog.models.marginals.inference import Calibrated, Floats, calibrate
 from sundog.models.marginals.learner import Learner
 from sundog.models.marginals.marginals_plan import MarginalsPlan, Round, plan_marginals
 from sundog.models.marginals.released import ReleasedMarginals, list_scalars, name_groups_key, name_potential_key
-from sundog.models.marginals.clique_selection import divide_units
 from sundog.models.marginals.tree_sampling import draw_records
 from sundog.models.marginals.variable import Variable, group_bins
 from sundog.models.protocol import Codes, FitContext, Parts, State, Where, to_code_set

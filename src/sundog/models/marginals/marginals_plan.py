@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from sundog.data.schema import Schema
 from sundog.models.independent.column_marginals import get_marginal
 from sundog.models.independent.released import name_marginal_purpose
+from sundog.models.marginals.clique_selection import bound_weight
 from sundog.models.marginals.configuration import MarginalsConfiguration
 from sundog.models.marginals.released import list_scalars, name_choice_purpose, name_measured_purpose
-from sundog.models.marginals.clique_selection import bound_weight
 from sundog.privacy.calibration import find_smallest_noise
 from sundog.privacy.events import Charge, DiscreteGaussian, Pure
 from sundog.privacy.ledger import Budget
