@@ -81,7 +81,7 @@ def measure_all(table: Table, epsilon: float, options: argparse.Namespace) -> It
         synthetic, cost = draw(table, epsilon=epsilon, seed=seed)
         return measure(table, synthetic, seed=seed, trees=trees) | cost
 
-    for name, draw in list_models(table, quick=options.quick).items():
+    for name, draw in list_models(quick=options.quick).items():
         if options.only is None or name in options.only:
             yield name, [judge(draw, seed) for seed in range(options.seeds)]
     kept = Kept(options.keep)
@@ -96,7 +96,7 @@ def measure_all(table: Table, epsilon: float, options: argparse.Namespace) -> It
             yield peer.name, [kept.get(key, partial(judge, draw, seed)) for seed, key in enumerate(keys)]
 
 
-def list_models(table: Table, *, quick: bool) -> dict[str, Draw]:
+def list_models(*, quick: bool) -> dict[str, Draw]:
     """Return our models, and the ceilings: ours, and that of peers."""
     settings: dict[str, dict[str, Any]] = {
         OURS: {},

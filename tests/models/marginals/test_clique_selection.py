@@ -37,9 +37,9 @@ def test_a_record_changes_a_score_by_at_most_one_and_a_person_too() -> None:
 
 def test_only_what_is_worth_its_noise_is_chosen_the_best_first_and_as_much_as_fits() -> None:
     gains: dict[Clique, float] = {(0, 1): 5.0, (0, 2): 9.0, (1, 2): -1.0}
-    assert choose_by_scores(gains, GrowingTree(SIZES, [], 1e6), 3) == [(0, 2), (0, 1)]
-    assert choose_by_scores(gains, GrowingTree(SIZES, [], 1e6), 1) == [(0, 2)]
-    assert choose_by_scores({**gains, (1, 2): 1.0}, GrowingTree(SIZES, [], 300), 3) == [(0, 2), (0, 1)]
+    assert choose_by_scores(gains, GrowingTree(SIZES, [], 1e6), 3, least=0.0) == [(0, 2), (0, 1)]
+    assert choose_by_scores(gains, GrowingTree(SIZES, [], 1e6), 1, least=0.0) == [(0, 2)]
+    assert choose_by_scores({**gains, (1, 2): 1.0}, GrowingTree(SIZES, [], 300), 3, least=0.0) == [(0, 2), (0, 1)]
 
 
 def test_the_exponential_mechanism_has_its_probabilities() -> None:

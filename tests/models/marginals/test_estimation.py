@@ -21,7 +21,7 @@ def measure(total: float, deviation: float, seed: int = 0) -> dict[Clique, Measu
     found = {}
     for clique in CLIQUES:
         exact = total * p.sum(axis=tuple(v for v in range(3) if v not in clique))
-        found[clique] = Measurement(exact + rng.normal(0, deviation, exact.shape), max(deviation, 0.1) ** 2)
+        found[clique] = Measurement(exact + rng.normal(0, deviation, exact.shape), np.array(max(deviation, 0.1) ** 2))
     return found
 
 
@@ -75,9 +75,9 @@ def test_a_warm_start_ends_in_the_same_place() -> None:
 
 
 def test_two_measurements_are_averaged_by_precision() -> None:
-    both = Measurement(np.array([10.0]), 1.0).combine(Measurement(np.array([20.0]), 4.0))
+    both = Measurement(np.array([10.0]), np.array(1.0)).combine(Measurement(np.array([20.0]), np.array(4.0)))
     assert both.counts[0] == pytest.approx(12.0)
-    assert both.variance == pytest.approx(0.8)
+    assert float(both.variance) == pytest.approx(0.8)
 
 
 def test_what_is_fixed_as_impossible_stays_so() -> None:

@@ -16,9 +16,9 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
 from sundog.models.marginals.configuration import MarginalsConfiguration
+from sundog.models.marginals.estimation import Measurement
 from sundog.models.marginals.learner import Learner
 from sundog.models.marginals.marginals import Marginals
-from sundog.models.marginals.variable import Variable
 from sundog.models.protocol import FitContext, State
 from sundog.privacy.accountant import compute_epsilon
 from sundog.privacy.events import Charge, DiscreteGaussian, Gaussian
@@ -155,8 +155,9 @@ def test_noise_has_the_scale_that_was_charged(factor: float, monkeypatch: pytest
     schema = schema_of({name: {"type": "integer", "min": 0, "max": 99} for name in "ab"})
     records = Records(schema, {name: np.zeros(0, np.uint8) for name in "ab"}, 0)
     plan = Marginals.plan(schema, Budget(1.0, 1e-6), MarginalsConfiguration(), already=(), records=None)
-    each, variables = plan.rounds[0], [Variable(c, np.arange(100), np.full(100, 0.01)) for c in schema.columns.values()]
-    learner = Learner(schema, plan.configuration, records.codes, variables, 1.0, {}, np.random.default_rng(0))
+    each = plan.rounds[0]
+    columns = {name: Measurement(np.full(100, 1e9), np.array(1.0)) for name in "ab"}  # each value a group of its own
+    learner = Learner(records, columns, MarginalsConfiguration(groups=100), np.random.default_rng(0))
     ledger = Ledger(epsilon=1.0, delta=1e-6, noise=NoiseSource.seeded(3))
     noise = learner.measure(each, (0, 1), 5, ledger)
     statistic = float((noise.astype(np.float64) ** 2).sum() / (5 * each.sigma**2))

@@ -193,7 +193,7 @@ def _select_part(found: Mapping[str, npt.NDArray[Any]], sigma: Mapping[str, floa
 # --- consistency: post-processing, free ----------------------------------------------------------------------------
 
 
-def estimate_total(schema: Schema, noisy: Mapping[str, Integers], sigma: Mapping[str, float]) -> int:
+def estimate_total(schema: Schema, noisy: Mapping[str, npt.NDArray[Any]], sigma: Mapping[str, float]) -> int:
     """Return the number of records on which all histograms agree best: an average of their totals, by precision.
 
     Args:

@@ -45,17 +45,18 @@ def expect_noise(expected: Integers, deviation: float) -> float:
     return float(math.sqrt(2 / math.pi) * deviation * kept.sum())
 
 
-def choose_by_scores(gains: Mapping[Clique, float], tree: GrowingTree, most: int) -> list[Clique]:
-    """Return the cliques with the largest positive gains that the tree has room for, and add them to it.
+def choose_by_scores(gains: Mapping[Clique, float], tree: GrowingTree, most: int, *, least: float) -> list[Clique]:
+    """Return the cliques with the largest gains that the tree has room for, and add them to it.
 
     Args:
         gains: computed from noisy scores.
         tree: of what was measured before.
         most: how many to choose at the most.
+        least: the smallest gain that is more than noise.
     """
     chosen: list[Clique] = []
     for clique in sorted(gains, key=lambda each: -gains[each]):
-        if len(chosen) == most or gains[clique] <= 0:
+        if len(chosen) == most or gains[clique] <= least:
             break
         if tree.add(clique):
             chosen.append(clique)

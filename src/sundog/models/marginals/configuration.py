@@ -22,5 +22,5 @@ class MarginalsConfiguration(Configuration):
         default=1_000_000, description="cells that exact inference may take: more allow more pairs, and take longer"
     )
     groups: Annotated[int, Field(ge=2, le=1000)] = Field(
-        default=20, description="about how many groups of values an ordered column has in pairs"
+        default=16, description="about how many groups of values an ordered column has in pairs"
     )

@@ -26,10 +26,10 @@ _MEMORY = 10  # of L-BFGS, in steps
 
 @dataclass(frozen=True)
 class Measurement:
-    """Noisy counts of a clique's cells, and the variance of the noise in each."""
+    """Noisy counts of a clique's cells, and the variance of their noise: one for all cells, or one for each."""
 
     counts: Floats
-    variance: float
+    variance: Floats
 
     def combine(self, other: Measurement) -> Measurement:
         """Return the average of two measurements of the same cells, weighted by precision."""
@@ -63,7 +63,9 @@ def estimate_potentials(
     if not layout.size:
         return {}
     counts = layout.join({clique: each.counts for clique, each in measured.items()})
-    variance = layout.join({clique: np.full(each.counts.shape, each.variance) for clique, each in measured.items()})
+    variance = layout.join(
+        {clique: np.broadcast_to(each.variance, each.counts.shape) for clique, each in measured.items()}
+    )
     # The Hessian's diagonal is about N μ + λ v; in its scale all potentials move about equally fast.
     scale = np.sqrt(np.maximum(counts, 1.0) + PRIOR * variance)
 

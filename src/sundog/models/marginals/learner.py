@@ -9,17 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sundog.data.schema import Schema
+from sundog.data.records import Records
+from sundog.models.independent.column_marginals import get_marginal
+from sundog.models.independent.independent import estimate_total
 from sundog.models.marginals.bucket_tree import BucketTree, Clique, GrowingTree, eliminate
 from sundog.models.marginals.clique_selection import (
     bound_weight,
     choose_by_exponential_mechanism,
     choose_by_scores,
+    divide_units,
     expect_noise,
     score_cliques,
 )
@@ -30,7 +32,7 @@ from sundog.models.marginals.inference import Floats, calibrate
 from sundog.models.marginals.marginals_plan import Round
 from sundog.models.marginals.released import list_scalars
 from sundog.models.marginals.tree_sampling import draw_records
-from sundog.models.marginals.variable import Variable
+from sundog.models.marginals.variable import Variable, group_bins
 from sundog.privacy.events import DiscreteGaussian, Pure
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.mechanisms.counts import Histogram, draw_histogram_noise
@@ -39,6 +41,7 @@ Integers = npt.NDArray[np.int64]
 
 _OVERSAMPLING = 8  # records drawn for each record, to compare the model with the counts
 _MOST_DRAWN = 400_000
+_CAUTION = 1.0  # gains below the largest noise of all scores, times this, are not trusted
 _ITERATIONS, _TOLERANCE = 60, 1e-3  # of the fits between rounds
 _LAST_ITERATIONS, _LAST_TOLERANCE = 1000, 1e-4
 
@@ -47,36 +50,52 @@ class Learner:
     """A model of one part of the records, on its way.
 
     Args:
-        schema: of the records.
+        records: the private records.
+        columns: the noisy counts of each column.
         configuration: of the model.
-        codes: the private codes of each column.
-        variables: the scalar columns, grouped.
-        total: the number of records, as measured.
-        measured: the noisy counts of each variable.
         rng: for records drawn from the model.
     """
 
     def __init__(
         self,
-        schema: Schema,
+        records: Records,
+        columns: Mapping[str, Measurement],
         configuration: MarginalsConfiguration,
-        codes: Mapping[str, npt.NDArray[Any]],
-        variables: list[Variable],
-        total: float,
-        measured: Mapping[Clique, Measurement],
         rng: np.random.Generator,
     ) -> None:
-        self.cap, self.configuration, self.rng = schema.cap, configuration, rng
-        self.variables, self.total, self.measured = variables, total, dict(measured)
-        names = list_scalars(schema)
-        self.target = names.index(schema.target) if schema.target in names else None
-        self.weight = bound_weight(schema)
-        self.sizes = tuple(variable.size for variable in variables)
-        self.pairs = list(combinations(range(len(variables)), 2))
-        self._values = [variable.encode(codes[name]) for name, variable in zip(names, variables, strict=True)]
+        self.schema, self.configuration, self.rng = records.schema, configuration, rng
+        self.cap, self.weight, self.names = self.schema.cap, bound_weight(self.schema), list_scalars(self.schema)
+        self.target = self.names.index(self.schema.target) if self.schema.target in self.names else None
+        self.columns = dict(columns)
+        self.variables = [self._group(name) for name in self.names]
+        self.sizes = tuple(variable.size for variable in self.variables)
+        self.pairs = list(combinations(range(len(self.variables)), 2))
+        self.measured: dict[Clique, Measurement] = {
+            (place,): self._sum_groups(place) for place in range(len(self.names))
+        }
+        self._bins = {name: get_marginal(self.schema.columns[name]).count(records.codes[name]) for name in self.names}
+        self._values = [
+            variable.encode(records.codes[name]) for name, variable in zip(self.names, self.variables, strict=True)
+        ]
         self._counts: dict[Clique, Integers] = {}
         self.potentials: dict[Clique, Floats] = {}
         self.estimate()
+
+    @property
+    def total(self) -> int:
+        """The number of records, as the counts of all columns tell it."""
+        counts = {name: each.counts for name, each in self.columns.items()}
+        return estimate_total(
+            self.schema, counts, {n: math.sqrt(float(each.variance)) for n, each in self.columns.items()}
+        )
+
+    def compute_marginals(self) -> dict[str, Floats]:
+        """Return the probabilities of each column's values."""
+        total = self.total
+        return {
+            name: get_marginal(self.schema.columns[name]).to_probabilities(each.counts, total)
+            for name, each in self.columns.items()
+        }
 
     @property
     def tree(self) -> BucketTree:
@@ -96,40 +115,61 @@ class Learner:
         )
 
     def select(self, each: Round, ledger: Ledger) -> list[Clique]:
-        """Return what to measure, chosen with noise; the caller has paid for it.
-
-        Where no pair is worth its noise, single columns are measured again.
-        """
+        """Return the pairs to measure, chosen with noise; the caller has paid for it."""
         expected = self._expect(self.pairs)
         scores = score_cliques(self._count(self.pairs), expected, cap=self.cap)
         tree = GrowingTree(self.sizes, self.measured, self.configuration.cells)
         event = each.choice.event
         if isinstance(event, Pure):
             gains = self._compute_gains(each, expected, scores)
-            chosen = choose_by_exponential_mechanism(
-                gains, tree, each.cliques, scale=event.epsilon / (2 * self.weight), noise=ledger.noise
-            )
-        else:
-            assert isinstance(event, DiscreteGaussian)  # noqa: S101  as planned
-            noisy = scores + ledger.noise.discrete_gaussian(sigma=event.sigma, size=len(scores))
-            chosen = choose_by_scores(self._compute_gains(each, expected, noisy), tree, each.cliques)
-        return chosen or list(self.measured)[: each.cliques]
+            scale = event.epsilon / (2 * self.weight)
+            return choose_by_exponential_mechanism(gains, tree, each.cliques, scale=scale, noise=ledger.noise)
+        assert isinstance(event, DiscreteGaussian)  # noqa: S101  as planned
+        noisy = scores + ledger.noise.discrete_gaussian(sigma=event.sigma, size=len(scores))
+        largest = event.sigma * math.sqrt(2 * math.log(max(2, len(scores))))  # about, of the noise
+        gains = self._compute_gains(each, expected, noisy)
+        return choose_by_scores(gains, tree, each.cliques, least=_CAUTION * largest)
+
+    def divide(self, each: Round, pairs: Sequence[Clique]) -> dict[Clique, int]:
+        """Return how often to measure each pair of a round, and each private column again: fewer pairs leave more.
+
+        A column is measured by its bins, which are finer than its groups.
+        """
+        private = [(v,) for v, name in enumerate(self.names) if not self.schema.columns[name].public]
+        cells = [math.prod(self.sizes[v] for v in pair) for pair in pairs]
+        cells += [len(self._bins[self.names[v]]) for (v,) in private]
+        return dict(zip([*pairs, *private], divide_units(cells, each.units), strict=True))
 
     def measure(self, each: Round, clique: Clique, units: int, ledger: Ledger) -> Integers:
-        """Return the sum of several noisy counts of a clique; the caller has paid for them.
+        """Return the sum of several noisy counts of a pair or of a column's bins; the caller has paid for them.
 
         Each is a measurement with noise of its own, and so is what each slot of a unit's records adds to it.
         """
-        slots = Histogram(
-            units * self._count([clique])[clique], each.sigma, each.choice.purpose, contribution=units * self.cap
-        )
+        exact = self._bins[self.names[clique[0]]] if len(clique) == 1 else self._count([clique])[clique]
+        slots = Histogram(units * exact, each.sigma, each.choice.purpose, contribution=units * self.cap)
         return slots.counts + draw_histogram_noise(slots, ledger)
 
     def learn(self, each: Round, clique: Clique, units: int, noisy: Integers) -> None:
         """Take note of a measurement."""
-        found = Measurement(noisy / units, each.sigma**2 * self.cap / units)
-        known = self.measured.get(clique)
-        self.measured[clique] = found if known is None else known.combine(found)
+        found = Measurement(noisy / units, np.array(each.sigma**2 * self.cap / units))
+        if len(clique) == 1:
+            name = self.names[clique[0]]
+            self.columns[name] = self.columns[name].combine(found)
+            self.measured[clique] = self._sum_groups(clique[0])
+        else:
+            known = self.measured.get(clique)
+            self.measured[clique] = found if known is None else known.combine(found)
+
+    def _group(self, name: str) -> Variable:
+        column, own = self.schema.columns[name], self.columns[name]
+        deviation = math.sqrt(float(own.variance))
+        groups = group_bins(column, own.counts, deviation=deviation, most=self.configuration.groups)
+        return Variable(column, groups, get_marginal(column).to_probabilities(own.counts, self.total))
+
+    def _sum_groups(self, place: int) -> Measurement:
+        """Return the noisy counts of a column's groups."""
+        own, variable = self.columns[self.names[place]], self.variables[place]
+        return Measurement(variable.sum_groups(own.counts), own.variance * variable.bins_per_group)
 
     def finish(self) -> None:
         """Fit the potentials to convergence."""
@@ -151,7 +191,7 @@ class Learner:
 
     def _compute_gains(self, each: Round, expected: Mapping[Clique, Integers], scores: Integers) -> dict[Clique, float]:
         """Return how much nearer a measurement would bring the model to each clique, in units of `cap` records."""
-        deviation = each.sigma * math.sqrt(self.cap * each.cliques / each.units)
+        deviation = each.sigma * math.sqrt(self.cap * (each.cliques + len(self.names)) / each.units)
         gains = {}
         for (clique, cells), score in zip(expected.items(), scores.tolist(), strict=True):
             weight = self.weight if self.target in clique else 1.0

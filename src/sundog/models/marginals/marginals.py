@@ -13,7 +13,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,10 +22,8 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError
 from sundog.models.independent.column_marginals import get_marginal
-from sundog.models.independent.independent import estimate_total
 from sundog.models.independent.released import name_marginal_key
 from sundog.models.marginals.bucket_tree import BucketTree, Clique, eliminate
-from sundog.models.marginals.clique_selection import divide_units
 from sundog.models.marginals.configuration import MarginalsConfiguration
 from sundog.models.marginals.estimation import Measurement
 from sundog.models.marginals.inference import Calibrated, Floats, calibrate
@@ -34,7 +31,7 @@ from sundog.models.marginals.learner import Learner
 from sundog.models.marginals.marginals_plan import MarginalsPlan, Round, plan_marginals
 from sundog.models.marginals.released import ReleasedMarginals, list_scalars, name_groups_key, name_potential_key
 from sundog.models.marginals.tree_sampling import draw_records
-from sundog.models.marginals.variable import Variable, group_bins
+from sundog.models.marginals.variable import Variable
 from sundog.models.protocol import Codes, FitContext, Parts, State, Where, to_code_set
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
@@ -44,7 +41,7 @@ from sundog.privacy.mechanisms.counts import Histogram, draw_histogram_noise
 
 Integers = npt.NDArray[np.int64]
 
-_LEAST_DEVIATION = 0.5  # of counts that have no noise, so that they do not outweigh all others
+_LEAST_VARIANCE = 0.25  # of the counts of public columns, which have no noise
 
 
 class Marginals:
@@ -99,23 +96,23 @@ class Marginals:
         cls, records: Records, parts: Parts, plan: MarginalsPlan, ledger: Ledger, context: FitContext
     ) -> list[Self]:
         """Fit one model on each part; a record is in one part only, so all of them cost what one does."""
-        starts = _measure_columns(records, parts, plan, ledger, context)
-        learners = [start.learner for start in starts]
+        learners = _measure_columns(records, parts, plan, ledger, context)
         units: list[list[dict[Clique, int]]] = [[] for _ in learners]
         for number, each in enumerate(plan.rounds):
             context.progress(f"round {number + 1} of {len(plan.rounds)}", number / len(plan.rounds))
             for own, measured in zip(units, _run_round(number, each, learners, plan, ledger, context), strict=True):
                 own.append(measured)
         context.progress("fitting the model", 0.0)
-        return [cls._finish(records.schema, start, own) for start, own in zip(starts, units, strict=True)]
+        return [cls._finish(learner, own) for learner, own in zip(learners, units, strict=True)]
 
     @classmethod
-    def _finish(cls, schema: Schema, start: _Start, units: Sequence[Mapping[Clique, int]]) -> Self:
-        learner = start.learner
+    def _finish(cls, learner: Learner, units: Sequence[Mapping[Clique, int]]) -> Self:
         learner.finish()
         counts = [[own.get(clique, 0) for clique in learner.potentials] for own in units]
-        groups = {name: variable.groups for name, variable in zip(list_scalars(schema), learner.variables, strict=True)}
-        return cls(schema, start.marginals, groups, learner.potentials, max(1, round(learner.total)), counts)
+        groups = {name: variable.groups for name, variable in zip(learner.names, learner.variables, strict=True)}
+        return cls(
+            learner.schema, learner.compute_marginals(), groups, learner.potentials, max(1, learner.total), counts
+        )
 
     # --- drawing ---
 
@@ -192,58 +189,34 @@ class Marginals:
 # --- the marginals of columns ---
 
 
-@dataclass(frozen=True)
-class _Start:
-    """What is known of a part once its columns are measured."""
-
-    marginals: dict[str, Floats]
-    learner: Learner
-
-
 def _measure_columns(
     records: Records, parts: Parts, plan: MarginalsPlan, ledger: Ledger, context: FitContext
-) -> list[_Start]:
-    """Measure the marginals of all columns in each part."""
+) -> list[Learner]:
+    """Measure the marginals of all columns in each part, and return what learns from there."""
     fragments = [records if parts.owner is None else records.take(parts.owner == n) for n in range(len(parts.sizes))]
     exact = [_count_columns(fragment) for fragment in fragments]
-    schema, sigma, charges = records.schema, plan.sigma, plan.one_way_charges
+    cap, sigma, charges = records.schema.cap, plan.sigma, plan.one_way_charges
 
     def measure(ledger: Ledger) -> Arrays:
         found: Arrays = {}
         for number, (counts, own) in enumerate(zip(exact, Disjoint.split(ledger, len(exact)), strict=True)):
             own.spend(*charges)
             for place, (name, noise) in enumerate(sigma.items()):
-                histogram = Histogram(counts[name], noise, name, contribution=schema.cap)
+                histogram = Histogram(counts[name], noise, name, contribution=cap)
                 found[f"{number}.{place}"] = histogram.counts + draw_histogram_noise(histogram, own)
         return found
 
     noisy = measure_once("columns", charges, measure, ledger, context.checkpoint) if charges else {}
     seeds = np.random.default_rng(context.seed).integers(2**63, size=len(fragments)).tolist()
-    starts = []
+    learners = []
     for number, (fragment, counts) in enumerate(zip(fragments, exact, strict=True)):
-        known = {**counts, **{name: noisy[f"{number}.{place}"] for place, name in enumerate(sigma)}}
-        starts.append(_start(fragment, known, plan, np.random.default_rng(seeds[number])))
-    return starts
-
-
-def _start(fragment: Records, counts: Mapping[str, Integers], plan: MarginalsPlan, rng: np.random.Generator) -> _Start:
-    """Turn the noisy counts of columns into probabilities, groups and measurements of those."""
-    schema = fragment.schema
-    deviations = {name: plan.sigma.get(name, 0.0) * math.sqrt(schema.cap) for name in schema.columns}
-    total = estimate_total(schema, counts, deviations)
-    marginals = {
-        name: get_marginal(column).to_probabilities(counts[name], total) for name, column in schema.columns.items()
-    }
-    variables: list[Variable] = []
-    measured: dict[Clique, Measurement] = {}
-    for place, name in enumerate(list_scalars(schema)):
-        own, deviation = counts[name].astype(np.float64), max(deviations[name], _LEAST_DEVIATION)
-        groups = group_bins(schema.columns[name], own, deviation=deviation, most=plan.configuration.groups)
-        variable = Variable(schema.columns[name], groups, marginals[name])
-        variance = deviation**2 * float(variable.bins_per_group.mean())
-        measured[place,] = Measurement(variable.sum_groups(own), variance)
-        variables.append(variable)
-    return _Start(marginals, Learner(schema, plan.configuration, fragment.codes, variables, total, measured, rng))
+        columns = {
+            name: Measurement(each.astype(np.float64), np.array(_LEAST_VARIANCE)) for name, each in counts.items()
+        }
+        for place, (name, noise) in enumerate(sigma.items()):
+            columns[name] = Measurement(noisy[f"{number}.{place}"].astype(np.float64), np.array(cap * noise**2))
+        learners.append(Learner(fragment, columns, plan.configuration, np.random.default_rng(seeds[number])))
+    return learners
 
 
 def _count_columns(records: Records) -> dict[str, Integers]:
@@ -276,24 +249,23 @@ def _run_round(
         found: Arrays = {}
         for place, (learner, own) in enumerate(zip(learners, Disjoint.split(ledger, len(learners)), strict=True)):
             own.spend(measured_charge)
-            for index, (clique, units) in enumerate(_divide(learner, each, chosen, place)):
+            for index, (clique, units) in enumerate(learner.divide(each, _read_cliques(chosen, place)).items()):
                 found[f"{place}.{index}"] = learner.measure(each, clique, units, own)
         return found
 
     tables = measure_once(f"measured {number}", [measured_charge], measure, ledger, context.checkpoint)
     units = []
     for place, learner in enumerate(learners):
-        own_units = dict(_divide(learner, each, chosen, place))
+        own_units = learner.divide(each, _read_cliques(chosen, place))
         for index, (clique, count) in enumerate(own_units.items()):
             learner.learn(each, clique, count, tables[f"{place}.{index}"])
         units.append(own_units)
     return units
 
 
-def _divide(learner: Learner, each: Round, chosen: Arrays, place: int) -> list[tuple[Clique, int]]:
-    """Return what a round measures in a part, and how often."""
+def _read_cliques(chosen: Arrays, place: int) -> list[Clique]:
+    """Return the pairs that were chosen in a part."""
     cliques: list[Clique] = []
     while (found := chosen.get(f"{place}.{len(cliques)}")) is not None:
         cliques.append(tuple(int(v) for v in found))
-    cells = [math.prod(learner.sizes[v] for v in clique) for clique in cliques]
-    return list(zip(cliques, divide_units(cells, each.units), strict=True))
+    return cliques

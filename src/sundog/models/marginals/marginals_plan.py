@@ -103,7 +103,7 @@ def _divide_rounds(schema: Schema, scale: float) -> tuple[Round, ...]:
     found = []
     for number, (share, per_column) in enumerate(zip(MEASURED, _CLIQUES, strict=True)):
         cliques = min(math.ceil(per_column * columns), pairs)
-        units = _UNITS * cliques
+        units = _UNITS * (cliques + columns)  # each column is measured again
         choice = _plan_choice(schema, pairs, cliques, scale, name_choice_purpose(number))
         found.append(Round(choice, cliques, units, scale * math.sqrt(units / share)))
     return tuple(found)
