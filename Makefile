@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # A file's tests in one process and in order, so that fits which they share are made once.
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo test test-all check bench docs wheel clean
+.PHONY: help demo test test-all check bench peers docs wheel clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -37,6 +37,9 @@ bench: $(READY) ## Run every benchmark, beside its peers
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
 	for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
 
+peers: $(READY) ## Install the peers of benchmarks/tables.py, in environments of their own (.peers)
+	$(BIN)/python benchmarks/tables.py --make-peers
+
 docs: $(READY) ## Check that every example and link in the documentation works
 	$(BIN)/python -m pytest $(PARALLEL) tests/docs src --doctest-modules -q
 
@@ -44,4 +47,4 @@ wheel: $(READY) ## Build the wheel
 	$(BIN)/python -m build --wheel
 
 clean: ## Remove what was built
-	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .peers build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -5,13 +5,14 @@ from __future__ import annotations
 from sundog.mixture.mixture import Mixture
 from sundog.models.gan.gan import Gan
 from sundog.models.independent.independent import Independent
+from sundog.models.marginals.marginals import Marginals
 from sundog.models.protocol import Model, PartsModel
 from sundog.models.rbm.rbm import Rbm
 from sundog.models.registry import MODELS, get_configuration, get_model
 from sundog.models.vae.vae import Vae
 
-ALL: list[type[Model]] = [Independent, Rbm, Vae, Gan, Mixture]
-COMPONENTS: list[type[PartsModel]] = [Independent, Rbm, Vae]
+ALL: list[type[Model]] = [Independent, Marginals, Rbm, Vae, Gan, Mixture]
+COMPONENTS: list[type[PartsModel]] = [Independent, Marginals, Rbm, Vae]
 
 
 def test_the_registry_has_all_models() -> None:

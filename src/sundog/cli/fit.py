@@ -30,12 +30,15 @@ SchemaFile = Annotated[Path, typer.Option(help="The schema: what is publicly kno
 Epsilon = Annotated[float, typer.Option(help="The ε this release may spend.")]
 Out = Annotated[Path, typer.Option("-o", "--out", help="The release to write.")]
 Delta = Annotated[float | None, typer.Option(help="The δ; by default 1/(10·n^1.1), at most 1e-5.")]
-ModelName = Annotated[str, typer.Option(help="The model: auto, independent, rbm, vae or gan.")]
+ModelName = Annotated[str, typer.Option(help="The model: auto, independent, marginals, rbm, vae or gan.")]
 Clusters = Annotated[
     int, typer.Option(min=1, help="More than one: a mixture, with a model (any but gan) for each cluster of records.")
 ]
 Public = Annotated[
     str | None, typer.Option(help="Public data of the same schema, from which a clustering or a GAN can start.")
+]
+Target = Annotated[
+    str | None, typer.Option(help="The column that users will predict: its pairs with others count more.")
 ]
 LedgerFile = Annotated[Path | None, typer.Option(help="A ledger file shared by all fits on this data.")]
 Labels = Annotated[str | None, typer.Option(help="Class labels, when they are a file of their own.")]
@@ -61,6 +64,7 @@ def run(
     model: ModelName = "auto",
     clusters: Clusters = 1,
     public: Public = None,
+    target: Target = None,
     ledger: LedgerFile = None,
     labels: Labels = None,
     format_: Format = None,
@@ -74,6 +78,7 @@ def run(
     unsafe_show_loss: ShowLoss = False,
 ) -> None:
     """Fit a model and save its release."""
+    from sundog.data.schema import Schema
     from sundog.fit.preflight import refuse_fit_output
     from sundog.fit.synthesizer import Synthesizer
     from sundog.privacy.noise import NoiseSource
@@ -94,9 +99,10 @@ def run(
         noise=None if unsafe_noise_seed is None else NoiseSource.seeded(unsafe_noise_seed),
         show_loss=unsafe_show_loss,
     )
+    declared = Schema.load(schema) if target is None else Schema.load(schema).aim_at(target)
     with show_progress() as report:
         synthesizer.fit(
-            read["data"], schema, labels=read["labels"], out=out, resume=resume, overwrite=force, progress=report
+            read["data"], declared, labels=read["labels"], out=out, resume=resume, overwrite=force, progress=report
         )
     _print_result(synthesizer, out, as_json=as_json)
 
@@ -104,6 +110,7 @@ def run(
 def _print_result(synthesizer: Synthesizer, out: Path, *, as_json: bool) -> None:
     """Print the certificate as JSON, or what was spent and what to do next."""
     from sundog.data.writing.contact_sheet import list_drawable
+    from sundog.models.auto import explain_choice
     from sundog.models.registry import AUTO
     from sundog.release.curator_file import get_curator_path
 
@@ -118,7 +125,8 @@ def _print_result(synthesizer: Synthesizer, out: Path, *, as_json: bool) -> None
     if synthesizer.private_ is not None:
         note(f"{get_curator_path(out)}: the critic, not part of the release; keep it to yourself")
     if synthesizer.model == AUTO and synthesizer.clusters == 1:
-        note(f"auto chose {release.model.name} (override with --model)")
+        reason = explain_choice(release.model.name)
+        note(f"auto chose {release.model.name} (override with --model){reason and f': {reason}'}")
     some = "-o synthetic.png" if list_drawable(release.schema) else "-n 1000 -o synthetic.csv"
     note(f"next: sundog certificate {out}   or   sundog sample {out} {some}")
 

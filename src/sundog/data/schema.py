@@ -23,7 +23,7 @@ from sundog import notebook
 from sundog.data import schema_yaml
 from sundog.data.columns import AnyColumn, Column, Form, ScalarColumn, list_column_types
 from sundog.data.rules import Domain, Rule, RuleSet, read_rules
-from sundog.data.validation_errors import describe_value, explain
+from sundog.data.validation_errors import describe_value, explain, suggest
 from sundog.errors import SchemaError
 
 MOST_COLUMNS = 4096
@@ -45,6 +45,7 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
     records: Annotated[int, Field(ge=1, le=10**11)] | None = None
     unit: StrictStr | None = None
     cap: Annotated[int, Field(ge=1, le=10_000)] = 1
+    target: StrictStr | None = None  # the column that users of the records will predict
     delimiter: Annotated[StrictStr, Field(min_length=1, max_length=1)] = ","
     nulls: Annotated[tuple[StrictStr, ...], Field(min_length=1)] = ("",)
     columns: dict[StrictStr, AnyColumn]
@@ -70,6 +71,9 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
             raise ValueError("a column has an empty name; name it")
         if self.unit in self.columns:
             raise ValueError(f"column {self.unit!r} is the privacy unit and is not synthesised; remove it from columns")
+        if self.target is not None and self.target not in self.columns:
+            hint = suggest(self.target, [*self.columns])
+            raise ValueError(f"there is no column {self.target!r} to be the target; {hint}")
         public = [name for name, column in self.columns.items() if column.public]
         if public and self.unit is not None:
             raise ValueError(
@@ -96,6 +100,15 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
         """Whether nothing is left to be learned."""
         return all(column.complete for column in self.columns.values())
 
+    def aim_at(self, target: str) -> Schema:
+        """Return the same schema with a target: the column that users of the records will predict.
+
+        >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 17, "max": 90}}})
+        >>> schema.aim_at("age").target
+        'age'
+        """
+        return Schema.from_dict({**self.to_dict(), "target": target})
+
     @property
     def modelled(self) -> Schema:
         """The schema of what a model learns: without the columns that rules derive, and the rules about those.
@@ -110,7 +123,8 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
             return self
         columns = {name: column for name, column in self.columns.items() if name not in bound.derived}
         rules = tuple(rule for rule, each in bound.rules if not bound.derived & set(each.names))
-        return self.model_copy(update={"columns": columns, "rules": rules})
+        target = None if self.target in bound.derived else self.target
+        return self.model_copy(update={"columns": columns, "rules": rules, "target": target})
 
     def bind_rules(self) -> RuleSet:
         """Return the rules for the codes of the columns."""

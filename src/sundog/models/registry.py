@@ -42,6 +42,7 @@ def _locate(module: str, stem: str) -> Registration:
 
 MODELS = {
     "independent": _locate("sundog.models.independent", "Independent"),
+    "marginals": _locate("sundog.models.marginals", "Marginals"),
     "rbm": _locate("sundog.models.rbm", "Rbm"),
     "vae": _locate("sundog.models.vae", "Vae"),
     "gan": _locate("sundog.models.gan", "Gan"),

@@ -7,6 +7,7 @@ them. It builds no network and does not import torch.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from sundog.errors import ReleaseError
 from sundog.models.protocol import State
-from sundog.privacy.events import Charge
+from sundog.privacy.events import Charge, normalize_purpose
 
 LARGEST_SIZE = 2**16  # of a layer
 MOST_RECORDS = 10**12 - 1
@@ -81,6 +82,23 @@ def find_missing_charges(charges: Sequence[Charge], due: dict[str, str]) -> list
     """
     paid = {(charge.purpose, charge.event.kind) for charge in charges}
     return [purpose for purpose, kind in due.items() if (purpose, kind) not in paid]
+
+
+def find_unpaid_counts(charges: Sequence[Charge], due: Sequence[tuple[str, int]]) -> list[str]:
+    """Return the purposes of noisy counts, of those due, that no charge of their purpose and count paid for.
+
+    >>> find_unpaid_counts([], [("marginal of age", 1)])
+    ['marginal of age']
+    """
+    measured = [charge for charge in charges if charge.event.kind == "discrete_gaussian"]
+    paid = Counter((charge.purpose, charge.count) for charge in measured)
+    missing = []
+    for purpose, count in due:
+        key = normalize_purpose(purpose), count
+        paid[key] -= 1
+        if paid[key] < 0:
+            missing.append(key[0])
+    return missing
 
 
 def find_unpaid_means(charges: Sequence[Charge]) -> list[str]:

@@ -51,7 +51,7 @@ class Marginal(ABC):
         """Return estimates of the number of records, and the number of noisy counts in each of them."""
 
     @abstractmethod
-    def to_probabilities(self, counts: Integers, total: int) -> Floats:
+    def to_probabilities(self, counts: Floats | Integers, total: int) -> Floats:
         """Return the probabilities nearest to noisy counts of `total` records."""
 
     @abstractmethod
@@ -122,7 +122,7 @@ class CellMarginal(Marginal):
         """Return the sum of the bins at each position, and the number of bins."""
         return np.atleast_1d(counts.sum(axis=-1)), counts.shape[-1]
 
-    def to_probabilities(self, counts: Integers, total: int) -> Floats:
+    def to_probabilities(self, counts: Floats | Integers, total: int) -> Floats:
         """Return the nearest point of the simplex."""
         return to_simplex(counts / total)
 
@@ -166,7 +166,7 @@ class ItemMarginal(Marginal):
         """Return the last count, which is the number of records."""
         return counts[-1:], 1
 
-    def to_probabilities(self, counts: Integers, total: int) -> Floats:
+    def to_probabilities(self, counts: Floats | Integers, total: int) -> Floats:
         """Return the share of records that hold each item."""
         return np.asarray(np.clip(counts[:-1] / total, 0.0, 1.0))
 

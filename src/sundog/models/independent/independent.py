@@ -114,7 +114,7 @@ class Independent:
 
     @classmethod
     def _make_consistent(cls, schema: Schema, noisy: Mapping[str, Integers], sigma: Mapping[str, float]) -> Self:
-        total = _estimate_total(schema, noisy, sigma)
+        total = estimate_total(schema, noisy, sigma)
         columns = schema.columns.items()
         marginals = {name: get_marginal(column).to_probabilities(noisy[name], total) for name, column in columns}
         return cls(schema, marginals, total)
@@ -193,9 +193,15 @@ def _select_part(found: Mapping[str, npt.NDArray[Any]], sigma: Mapping[str, floa
 # --- consistency: post-processing, free ----------------------------------------------------------------------------
 
 
-def _estimate_total(schema: Schema, noisy: Mapping[str, Integers], sigma: Mapping[str, float]) -> int:
-    """Return the number of records: the average of the totals of all histograms, weighted by precision."""
-    exact = [name for name in noisy if name not in sigma]
+def estimate_total(schema: Schema, noisy: Mapping[str, npt.NDArray[Any]], sigma: Mapping[str, float]) -> int:
+    """Return the number of records on which all histograms agree best: an average of their totals, by precision.
+
+    Args:
+        schema: of the records.
+        noisy: the counts of each column.
+        sigma: the standard deviation of the noise in them; none, or zero, for public columns.
+    """
+    exact = [name for name in noisy if not sigma.get(name)]
     if exact:  # a public column is counted exactly
         totals, _ = get_marginal(schema.columns[exact[0]]).compute_totals(noisy[exact[0]])
         return max(1, round(float(np.mean(totals))))

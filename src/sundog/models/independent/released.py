@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
+from sundog.data.columns import AnyColumn
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
 from sundog.models.independent.column_marginals import get_marginal
 from sundog.models.protocol import State
-from sundog.models.released import MOST_RECORDS, ReleasedModel, is_whole
-from sundog.privacy.events import Charge, normalize_purpose
+from sundog.models.released import MOST_RECORDS, ReleasedModel, find_unpaid_counts, is_whole
+from sundog.privacy.events import Charge
 
 
 class ReleasedIndependent(ReleasedModel):
@@ -31,30 +32,40 @@ class ReleasedIndependent(ReleasedModel):
         ):
             raise ReleaseError("the weights are not those of an `independent` model of this schema")
         for key, (name, column) in zip(keys, schema.columns.items(), strict=True):
-            p = state.tensors[key]
-            marginal = get_marginal(column)
-            if p.dtype != np.float64 or p.shape != marginal.shape or not ((p >= 0) & (p <= 1)).all():
-                raise ReleaseError(f"the marginal of column {name!r} is not an array of probabilities")
-            if not marginal.is_possible(p):
-                raise ReleaseError(f"the marginal of column {name!r} does not add up to one")
+            check_marginal(name, column, state.tensors[key])
         self.schema, self.records = schema, config["records"]
 
     def find_unpaid(self, charges: Sequence[Charge]) -> list[str]:
         """Name the private marginals that no charge paid for."""
-        measured = [charge for charge in charges if charge.event.kind == "discrete_gaussian"]
-        paid = Counter((charge.purpose, charge.count) for charge in measured)
-        missing = []
-        for name, column in self.schema.columns.items():
-            due = normalize_purpose(name_marginal_purpose(name)), get_marginal(column).touched * self.schema.cap
-            paid[due] -= not column.public
-            if paid[due] < 0:
-                missing.append(f"marginal of {name!r}")
-        return missing
+        return find_unpaid_counts(charges, list_marginal_counts(self.schema))
 
 
 def list_marginal_keys(schema: Schema) -> list[str]:
     """Return the names of the arrays, by the place of their column: names of columns may be private."""
-    return [f"marginal.{place}" for place in range(len(schema.columns))]
+    return [name_marginal_key(place) for place in range(len(schema.columns))]
+
+
+def name_marginal_key(place: int) -> str:
+    """Return the name of the array of a column's marginal."""
+    return f"marginal.{place}"
+
+
+def check_marginal(name: str, column: AnyColumn, p: npt.NDArray[Any]) -> None:
+    """Raise ReleaseError unless an array has the probabilities of a column's marginal."""
+    marginal = get_marginal(column)
+    if p.dtype != np.float64 or p.shape != marginal.shape or not ((p >= 0) & (p <= 1)).all():
+        raise ReleaseError(f"the marginal of column {name!r} is not an array of probabilities")
+    if not marginal.is_possible(p):
+        raise ReleaseError(f"the marginal of column {name!r} does not add up to one")
+
+
+def list_marginal_counts(schema: Schema) -> list[tuple[str, int]]:
+    """Return the purpose and the count of the charge for each private column's marginal."""
+    return [
+        (name_marginal_purpose(name), get_marginal(column).touched * schema.cap)
+        for name, column in schema.columns.items()
+        if not column.public
+    ]
 
 
 def name_marginal_purpose(name: str) -> str:

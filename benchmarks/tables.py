@@ -1,0 +1,164 @@
+"""Tables at δ = 1e-5: our models beside AIM, on the same records, by the same measures.
+
+Adult, or with `--table` one of two tables that nothing was tuned on: `affairs` (nine columns of few values) and
+`diamonds` (seven numbers, three categories). For each ε: the mean total variation of all pairs of columns, the AUC of
+gradient boosting and the accuracy of a balanced forest, both trained on synthetic and tested on real records; and the
+processor time and the peak memory of the fit, which has a process to itself. Means over seeds, with their deviations.
+The ceilings are real records, whose values were drawn again within their groups in our model, or within the peers'
+bins. Peers run in environments of their own, which `--make-peers` installs; those that are not there are left out. They
+learn numbers in the very bins that distances are taken with, and pay nothing for those.
+
+    SUNDOG_DATA=../shared/data python benchmarks/tables.py [--quick] [--json FILE] [--table NAME] [--epsilons E ...]
+        [--seeds N] [--only NAME ...] [--make-peers] [--peers FOLDER] [--keep FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from report import DATA, Row, parse_arguments, publish
+from tabular import ours, peers
+from tabular.datasets import TABLES, AbsentError, Table
+from tabular.measures import measure
+
+DELTA = 1e-5
+OURS = "marginals"
+FOLDER = Path(__file__).parents[1] / ".peers"
+MEASURES = {
+    "distance": ("two-way distance", ""),
+    "auc": ("boosting AUC", ""),
+    "forest": ("balanced forest", ""),
+    "cpu_s": ("fit", "CPU s"),
+    "peak_mib": ("memory", "MiB"),
+}
+
+Figures = dict[str, float]
+Draw = Callable[..., tuple[pd.DataFrame, Figures]]  # of a table, with epsilon and seed by name: records, and the cost
+
+
+def extend(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--table", choices=list(TABLES), default="adult")
+    parser.add_argument("--epsilons", nargs="+", type=float, default=[0.5, 1.0, 3.0])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these contestants")
+    parser.add_argument("--peers", type=Path, default=FOLDER, help="the folder of the peers' environments")
+    parser.add_argument("--make-peers", action="store_true", help="install the peers there, and do nothing else")
+    parser.add_argument("--keep", type=Path, help="read what peers were measured at from this file, and add to it")
+
+
+def main() -> None:
+    options = parse_arguments(__doc__ or "", extend)
+    if options.make_peers:
+        peers.make_peers(options.peers)
+        return
+    if options.quick:
+        options.epsilons, options.seeds = [1.0], 1
+    try:
+        table = TABLES[options.table](DATA, packages=options.peers / peers.PACKAGES_FOLDER, quick=options.quick)
+    except AbsentError as absent:
+        print(absent)
+        return
+    rows: list[Row] = []
+    for epsilon in options.epsilons:
+        found = {name: figures for name, figures in measure_all(table, epsilon, options) if figures}
+        show(f"{table.name}, ε = {epsilon:g}", found)
+        rows += compare(f"{table.name} ε={epsilon:g}", found)
+    publish(rows, options)
+
+
+def measure_all(table: Table, epsilon: float, options: argparse.Namespace) -> Iterator[tuple[str, list[Figures]]]:
+    """Yield the figures of each contestant, for each seed."""
+    trees = 20 if options.quick else 200
+
+    def judge(draw: Draw, seed: int) -> Figures:
+        synthetic, cost = draw(table, epsilon=epsilon, seed=seed)
+        return measure(table, synthetic, seed=seed, trees=trees) | cost
+
+    for name, draw in list_models(quick=options.quick).items():
+        if options.only is None or name in options.only:
+            yield name, [judge(draw, seed) for seed in range(options.seeds)]
+    kept = Kept(options.keep)
+    for peer in () if options.quick else peers.PEERS:
+        if options.only is None or peer.name in options.only:
+            draw = partial(peer.fit_and_draw, folder=options.peers, delta=DELTA)
+            keys = [f"{table.name}, {peer.name}, ε={epsilon:g}, seed {seed}" for seed in range(options.seeds)]
+            if not peer.is_installed(options.peers):
+                keys = [key for key in keys if key in kept.figures]
+            if not keys:
+                print(f"without {peer.name}, which is not installed (see --make-peers)")
+            yield peer.name, [kept.get(key, partial(judge, draw, seed)) for seed, key in enumerate(keys)]
+
+
+def list_models(*, quick: bool) -> dict[str, Draw]:
+    """Return our models, and the ceilings: ours, and that of peers."""
+    settings: dict[str, dict[str, Any]] = {
+        OURS: {},
+        "rbm": {"epochs": 1} if quick else {},
+        "independent": {},
+    }
+    found: dict[str, Draw] = {
+        name: partial(ours.fit_and_draw, model=name, delta=DELTA, settings=own) for name, own in settings.items()
+    }
+    return found | {
+        "real through our bins": ours.draw_through_bins,
+        "real through peers' bins": peers.draw_through_bins,
+    }
+
+
+class Kept:
+    """Figures in a file, by what was measured: peers take long, and do not change."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.figures: dict[str, Figures] = {}
+        self._read()
+
+    def get(self, key: str, measure: Callable[[], Figures]) -> Figures:
+        """Return what is in the file; measure it first if it is not."""
+        if key not in self.figures:
+            figures = measure()
+            self._read()  # another process may have added to it
+            self.figures[key] = figures
+            if self.path is not None:
+                self.path.write_text(json.dumps(self.figures, indent=1, ensure_ascii=False) + "\n")
+        return self.figures[key]
+
+    def _read(self) -> None:
+        if self.path is not None and self.path.exists():
+            self.figures |= json.loads(self.path.read_text())
+
+
+def show(title: str, found: Mapping[str, Sequence[Figures]]) -> None:
+    """Print a line for each contestant: means over seeds, and deviations where there are several."""
+    print(f"\n{title:<26}" + "".join(f" {heading:>17}" for heading, _ in MEASURES.values()) + "  seeds")
+    for name, seeds in found.items():
+        cells = ""
+        for key in MEASURES:
+            values = [figures[key] for figures in seeds if key in figures]
+            mean = f"{np.mean(values):.4g}" if values else "–"
+            cells += f" {mean + (f' ± {np.std(values):.2g}' if len(values) > 1 else ''):>17}"
+        print(f"{name:<26}{cells}  {len(seeds)}", flush=True)
+
+
+def compare(title: str, found: Mapping[str, Sequence[Figures]]) -> list[Row]:
+    """Return our model beside each other contestant, by the means over seeds."""
+    rows = []
+    means = {
+        name: {key: float(np.mean([each[key] for each in seeds])) for key in seeds[0]} for name, seeds in found.items()
+    }
+    for name, theirs in means.items():
+        for key, (heading, unit) in MEASURES.items():
+            if name != OURS and key in means.get(OURS, {}) and theirs.get(key):
+                rows.append(Row(f"{heading}, {title}", means[OURS][key], unit, name, theirs[key]))
+    return rows
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""Our own models, each fitted in a process of its own, and the ceiling: real records through the bins of the model."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import sundog
+from sundog.data.reading.read import encode, read
+from sundog.data.records import Records
+from sundog.data.writing.frames import to_frame
+from tabular.adapter import measure_cost
+from tabular.datasets import Table
+
+ROOT = Path(__file__).parents[1]
+NO_NOISE = 1e6  # ε: hardly any
+
+
+def fit_and_draw(
+    table: Table, model: str, *, epsilon: float, delta: float, seed: int, settings: Mapping[str, Any]
+) -> tuple[pd.DataFrame, dict[str, float]]:
+    """Return as many synthetic records as real ones, and what the fit cost, from the file of records to the release."""
+    request = {"model": model, "epsilon": epsilon, "delta": delta, "seed": seed, "settings": dict(settings)}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        table.train.to_parquet(folder / "records.parquet")
+        table.schema.aim_at(table.target).save(folder / "schema.yaml")
+        command = [sys.executable, "-m", "tabular.ours", str(folder), json.dumps(request)]
+        paths = os.pathsep.join([str(Path(sundog.__file__).parents[1]), str(ROOT)])
+        subprocess.run(command, check=True, cwd=folder, env={**os.environ, "PYTHONPATH": paths})
+        release = sundog.Release.load(folder / "out.sundog")
+        cost = json.loads((folder / "cost.json").read_text())
+    return release.sample(len(table.train), seed=seed), cost
+
+
+def draw_through_bins(
+    table: Table,
+    *,
+    epsilon: float,  # noqa: ARG001  as for models
+    seed: int,
+) -> tuple[pd.DataFrame, dict[str, float]]:
+    """Return the real records, each value drawn again from its group of values in a model without noise.
+
+    Nothing that the model learns can be better than this.
+    """
+    settings = {"cells": 1000}  # the pairs do not matter here
+    synthesizer = sundog.Synthesizer("marginals", NO_NOISE, seed=seed, settings=settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it protects nobody, and is not released
+        release = synthesizer.fit(table.train, table.schema).release_
+    codes = encode(read(table.train, release.schema), release.schema).codes
+    rng = np.random.default_rng(seed)
+    model: Any = release.model
+    drawn = {
+        name: each.decode(each.encode(codes[name]).astype(np.int64), rng) for name, each in model._variables.items()
+    }
+    return to_frame(Records(release.schema, codes | drawn, len(table.train))), {}
+
+
+def main() -> None:
+    """Fit a model to the records in a folder."""
+    folder, request = Path(sys.argv[1]), json.loads(sys.argv[2])
+    synthesizer = sundog.Synthesizer(**request)
+    source, schema, out = folder / "records.parquet", folder / "schema.yaml", folder / "out.sundog"
+    _, cost = measure_cost(lambda: synthesizer.fit(source, schema, out=out))
+    (folder / "cost.json").write_text(json.dumps(cost))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""A graphical model of noisy marginals: the default for tables."""

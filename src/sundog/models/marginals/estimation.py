@@ -1,0 +1,87 @@
+"""Potentials from noisy marginals: maximum a posteriori by L-BFGS.
+
+A clique C was measured as y_C = N μ_C + noise of variance v_C. The potentials minimise
+
+    N log Z(θ) − Σ θ_C · y_C + λ/2 Σ v_C |θ_C|²
+
+whose gradient is N μ_C(θ) − y_C + λ v_C θ_C. At the minimum the model's marginals differ from what was measured by
+λ v_C θ_C: little where the noise was small, and more where it was large. It is the model of largest entropy among those
+that explain the measurements as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize
+
+from sundog.models.marginals.bucket_tree import BucketTree, Clique
+from sundog.models.marginals.inference import CliqueLayout, Factors, Floats, calibrate, compute_marginals
+
+PRIOR = 0.02  # λ: how far the model stays from what was measured, in units of the noise's variance
+_MEMORY = 10  # of L-BFGS, in steps
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Noisy counts of a clique's cells, and the variance of their noise: one for all cells, or one for each."""
+
+    counts: Floats
+    variance: Floats
+
+    def combine(self, other: Measurement) -> Measurement:
+        """Return the average of two measurements of the same cells, weighted by precision."""
+        precision = 1 / self.variance + 1 / other.variance
+        counts = (self.counts / self.variance + other.counts / other.variance) / precision
+        return Measurement(counts, 1 / precision)
+
+
+def estimate_potentials(
+    tree: BucketTree,
+    measured: Mapping[Clique, Measurement],
+    total: float,
+    *,
+    fixed: Factors,
+    start: Factors,
+    iterations: int,
+    tolerance: float,
+) -> dict[Clique, Floats]:
+    """Return the potentials of the measured cliques.
+
+    Args:
+        tree: has a bucket for every measured clique, and every fixed one.
+        measured: noisy counts by clique.
+        total: the number of records.
+        fixed: further factors that are not estimated, such as −∞ for what is impossible.
+        start: potentials to start from.
+        iterations: of L-BFGS, at the most.
+        tolerance: stop as soon as the largest scaled gradient is below this share of what it was without potentials.
+    """
+    layout = CliqueLayout(tree, measured)
+    if not layout.size:
+        return {}
+    counts = layout.join({clique: each.counts for clique, each in measured.items()})
+    variance = layout.join(
+        {clique: np.broadcast_to(each.variance, each.counts.shape) for clique, each in measured.items()}
+    )
+    # The Hessian's diagonal is about N μ + λ v; in its scale all potentials move about equally fast.
+    scale = np.sqrt(np.maximum(counts, 1.0) + PRIOR * variance)
+
+    def objective(scaled: Floats) -> tuple[float, Floats]:
+        theta = scaled / scale
+        model = calibrate(tree, layout.split(theta), fixed)
+        penalty = PRIOR * variance * theta
+        gradient = total * compute_marginals(model, layout) - counts + penalty
+        return float(total * model.log_partition - theta @ counts + 0.5 * penalty @ theta), gradient / scale
+
+    largest = float(np.abs(objective(np.zeros(layout.size))[1]).max(initial=0.0))
+    found = optimize.minimize(
+        objective,
+        layout.join(start) * scale,
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": iterations, "maxcor": _MEMORY, "ftol": 0.0, "gtol": tolerance * largest},
+    )
+    return {clique: part.copy() for clique, part in layout.split(found.x / scale).items()}

@@ -1,0 +1,199 @@
+"""Learning from one part of the records: rounds of choosing marginals and measuring them.
+
+The learner holds exact counts, and shows them through noise only: `select` and `measure` draw it from a ledger that
+was charged. Everything else is computed from what they returned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from sundog.data.records import Records
+from sundog.models.independent.column_marginals import get_marginal
+from sundog.models.independent.independent import estimate_total
+from sundog.models.marginals.bucket_tree import BucketTree, Clique, GrowingTree, eliminate
+from sundog.models.marginals.clique_selection import (
+    bound_weight,
+    choose_by_exponential_mechanism,
+    choose_by_scores,
+    divide_units,
+    expect_noise,
+    score_cliques,
+)
+from sundog.models.marginals.configuration import MarginalsConfiguration
+from sundog.models.marginals.counting import count_cliques
+from sundog.models.marginals.estimation import Measurement, estimate_potentials
+from sundog.models.marginals.inference import Floats, calibrate
+from sundog.models.marginals.marginals_plan import Round
+from sundog.models.marginals.released import list_scalars
+from sundog.models.marginals.tree_sampling import draw_records
+from sundog.models.marginals.variable import Variable, group_bins
+from sundog.privacy.events import DiscreteGaussian, Pure
+from sundog.privacy.ledger import Ledger
+from sundog.privacy.mechanisms.counts import Histogram, draw_histogram_noise
+
+Integers = npt.NDArray[np.int64]
+
+_OVERSAMPLING = 8  # records drawn for each record, to compare the model with the counts
+_MOST_DRAWN = 400_000
+_CAUTION = 1.0  # gains below the largest noise of all scores, times this, are not trusted
+_ITERATIONS, _TOLERANCE = 60, 1e-3  # of the fits between rounds
+_LAST_ITERATIONS, _LAST_TOLERANCE = 1000, 1e-4
+
+
+class Learner:
+    """A model of one part of the records, on its way.
+
+    Args:
+        records: the private records.
+        columns: the noisy counts of each column.
+        configuration: of the model.
+        rng: for records drawn from the model.
+    """
+
+    def __init__(
+        self,
+        records: Records,
+        columns: Mapping[str, Measurement],
+        configuration: MarginalsConfiguration,
+        rng: np.random.Generator,
+    ) -> None:
+        self.schema, self.configuration, self.rng = records.schema, configuration, rng
+        self.cap, self.weight, self.names = self.schema.cap, bound_weight(self.schema), list_scalars(self.schema)
+        self.target = self.names.index(self.schema.target) if self.schema.target in self.names else None
+        self.columns = dict(columns)
+        self.variables = [self._group(name) for name in self.names]
+        self.sizes = tuple(variable.size for variable in self.variables)
+        self.pairs = list(combinations(range(len(self.variables)), 2))
+        self.measured: dict[Clique, Measurement] = {
+            (place,): self._sum_groups(place) for place in range(len(self.names))
+        }
+        self._bins = {name: get_marginal(self.schema.columns[name]).count(records.codes[name]) for name in self.names}
+        self._values = [
+            variable.encode(records.codes[name]) for name, variable in zip(self.names, self.variables, strict=True)
+        ]
+        self._counts: dict[Clique, Integers] = {}
+        self.potentials: dict[Clique, Floats] = {}
+        self.estimate()
+
+    @property
+    def total(self) -> int:
+        """The number of records, as the counts of all columns tell it."""
+        counts = {name: each.counts for name, each in self.columns.items()}
+        return estimate_total(
+            self.schema, counts, {n: math.sqrt(float(each.variance)) for n, each in self.columns.items()}
+        )
+
+    def compute_marginals(self) -> dict[str, Floats]:
+        """Return the probabilities of each column's values."""
+        total = self.total
+        return {
+            name: get_marginal(self.schema.columns[name]).to_probabilities(each.counts, total)
+            for name, each in self.columns.items()
+        }
+
+    @property
+    def tree(self) -> BucketTree:
+        """The bucket tree of what was measured so far."""
+        return eliminate(self.sizes, self.measured)
+
+    def estimate(self, iterations: int = _ITERATIONS, tolerance: float = _TOLERANCE) -> None:
+        """Fit the potentials to what was measured so far."""
+        self.potentials = estimate_potentials(
+            self.tree,
+            self.measured,
+            self.total,
+            fixed={},
+            start=self.potentials,
+            iterations=iterations,
+            tolerance=tolerance,
+        )
+
+    def select(self, each: Round, ledger: Ledger) -> list[Clique]:
+        """Return the pairs to measure, chosen with noise; the caller has paid for it."""
+        expected = self._expect(self.pairs)
+        scores = score_cliques(self._count(self.pairs), expected, cap=self.cap)
+        tree = GrowingTree(self.sizes, self.measured, self.configuration.cells)
+        event = each.choice.event
+        if isinstance(event, Pure):
+            gains = self._compute_gains(each, expected, scores)
+            scale = event.epsilon / (2 * self.weight)
+            return choose_by_exponential_mechanism(gains, tree, each.cliques, scale=scale, noise=ledger.noise)
+        assert isinstance(event, DiscreteGaussian)  # noqa: S101  as planned
+        noisy = scores + ledger.noise.discrete_gaussian(sigma=event.sigma, size=len(scores))
+        largest = event.sigma * math.sqrt(2 * math.log(max(2, len(scores))))  # about, of the noise
+        gains = self._compute_gains(each, expected, noisy)
+        return choose_by_scores(gains, tree, each.cliques, least=_CAUTION * largest)
+
+    def divide(self, each: Round, pairs: Sequence[Clique]) -> dict[Clique, int]:
+        """Return how often to measure each pair of a round, and each private column again: fewer pairs leave more.
+
+        A column is measured by its bins, which are finer than its groups.
+        """
+        private = [(v,) for v, name in enumerate(self.names) if not self.schema.columns[name].public]
+        cells = [math.prod(self.sizes[v] for v in pair) for pair in pairs]
+        cells += [len(self._bins[self.names[v]]) for (v,) in private]
+        return dict(zip([*pairs, *private], divide_units(cells, each.units), strict=True))
+
+    def measure(self, each: Round, clique: Clique, units: int, ledger: Ledger) -> Integers:
+        """Return the sum of several noisy counts of a pair or of a column's bins; the caller has paid for them.
+
+        Each is a measurement with noise of its own, and so is what each slot of a unit's records adds to it.
+        """
+        exact = self._bins[self.names[clique[0]]] if len(clique) == 1 else self._count([clique])[clique]
+        slots = Histogram(units * exact, each.sigma, each.choice.purpose, contribution=units * self.cap)
+        return slots.counts + draw_histogram_noise(slots, ledger)
+
+    def learn(self, each: Round, clique: Clique, units: int, noisy: Integers) -> None:
+        """Take note of a measurement."""
+        found = Measurement(noisy / units, np.array(each.sigma**2 * self.cap / units))
+        if len(clique) == 1:
+            name = self.names[clique[0]]
+            self.columns[name] = self.columns[name].combine(found)
+            self.measured[clique] = self._sum_groups(clique[0])
+        else:
+            known = self.measured.get(clique)
+            self.measured[clique] = found if known is None else known.combine(found)
+
+    def _group(self, name: str) -> Variable:
+        column, own = self.schema.columns[name], self.columns[name]
+        deviation = math.sqrt(float(own.variance))
+        groups = group_bins(column, own.counts, deviation=deviation, most=self.configuration.groups)
+        return Variable(column, groups, get_marginal(column).to_probabilities(own.counts, self.total))
+
+    def _sum_groups(self, place: int) -> Measurement:
+        """Return the noisy counts of a column's groups."""
+        own, variable = self.columns[self.names[place]], self.variables[place]
+        return Measurement(variable.sum_groups(own.counts), own.variance * variable.bins_per_group)
+
+    def finish(self) -> None:
+        """Fit the potentials to convergence."""
+        self.estimate(_LAST_ITERATIONS, _LAST_TOLERANCE)
+
+    def _count(self, cliques: Sequence[Clique]) -> dict[Clique, Integers]:
+        """Return the exact counts of some cliques; those of pairs are kept."""
+        new = [clique for clique in cliques if clique not in self._counts]
+        counted = count_cliques(self._values, self.sizes, new)
+        self._counts.update({clique: cells for clique, cells in counted.items() if len(clique) == 2})
+        return {clique: counted[clique] if clique in counted else self._counts[clique] for clique in cliques}
+
+    def _expect(self, cliques: Sequence[Clique]) -> dict[Clique, Integers]:
+        """Return how many records the model has in each cell, rounded, by drawing records from it."""
+        drawn = int(min(_OVERSAMPLING * self.total, _MOST_DRAWN)) + 1
+        records = draw_records(calibrate(self.tree, self.potentials), drawn, self.rng)
+        counts = count_cliques(list(records), self.sizes, cliques)
+        return {clique: np.rint(cells * (self.total / drawn)).astype(np.int64) for clique, cells in counts.items()}
+
+    def _compute_gains(self, each: Round, expected: Mapping[Clique, Integers], scores: Integers) -> dict[Clique, float]:
+        """Return how much nearer a measurement would bring the model to each clique, in units of `cap` records."""
+        deviation = each.sigma * math.sqrt(self.cap * (each.cliques + len(self.names)) / each.units)
+        gains = {}
+        for (clique, cells), score in zip(expected.items(), scores.tolist(), strict=True):
+            weight = self.weight if self.target in clique else 1.0
+            gains[clique] = weight * (score - expect_noise(cells, deviation) / self.cap)
+        return gains

@@ -1,0 +1,133 @@
+"""A model of marginals as it is in a release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sundog.data.schema import Schema
+from sundog.errors import ReleaseError
+from sundog.models.independent.released import check_marginal, list_marginal_counts, name_marginal_key
+from sundog.models.marginals.bucket_tree import Clique, eliminate
+from sundog.models.marginals.configuration import MOST_CELLS
+from sundog.models.protocol import State
+from sundog.models.released import MOST_RECORDS, ReleasedModel, find_unpaid_counts, is_whole
+from sundog.privacy.events import Charge
+
+_MOST_CLIQUES = 10_000
+
+
+class ReleasedMarginals(ReleasedModel):
+    """The marginal of each column, the groups of its bins if it is scalar, and a potential for each clique.
+
+    `config` has the number of records, and for each clique its columns (by place), and how often each round measured
+    it.
+    """
+
+    counts_records: ClassVar[bool] = False  # the marginals themselves tell
+    records: int
+
+    def __init__(self, schema: Schema, state: State) -> None:
+        config, scalars = state.config, list_scalars(schema)
+        if set(config) != {"records", "cliques", "units"} or not is_whole(config["records"], MOST_RECORDS):
+            raise _make_refusal("its configuration is not one")
+        cliques = _read_cliques(config["cliques"], len(scalars))
+        if set(state.tensors) != {
+            *_list_column_keys(schema),
+            *(name_potential_key(place) for place in range(len(cliques))),
+        }:
+            raise _make_refusal("it has other arrays")
+        for place, (name, column) in enumerate(schema.columns.items()):
+            check_marginal(name, column, state.tensors[name_marginal_key(place)])
+        sizes = [_check_groups(schema, name, state) for name in scalars]
+        if eliminate(sizes, cliques).cells > MOST_CELLS:
+            raise _make_refusal("its cliques take more memory than any fit allows")
+        for place, clique in enumerate(cliques):
+            potential = state.tensors[name_potential_key(place)]
+            shape = tuple(sizes[v] for v in clique)
+            if potential.dtype != np.float64 or potential.shape != shape or not np.isfinite(potential).all():
+                raise _make_refusal("a potential is not that of its columns")
+        self.schema, self.records, self.cliques = schema, config["records"], cliques
+        self.units = _read_units(config["units"], len(cliques))
+
+    def find_unpaid(self, charges: Sequence[Charge]) -> list[str]:
+        """Name the marginals of private columns, the choices and the measurements that no charge paid for."""
+        cap = self.schema.cap
+        measured = [(name_measured_purpose(number), sum(units) * cap) for number, units in enumerate(self.units)]
+        missing = find_unpaid_counts(charges, [*list_marginal_counts(self.schema), *measured])
+        chosen = {charge.purpose for charge in charges if charge.event.kind in ("discrete_gaussian", "pure")}
+        choices = [name_choice_purpose(number) for number in range(len(self.units))]
+        return missing + [purpose for purpose in choices if purpose not in chosen]
+
+
+def list_scalars(schema: Schema) -> list[str]:
+    """Return the columns that are variables of the graphical model; all others are independent."""
+    return [name for name, column in schema.columns.items() if column.is_scalar]
+
+
+def name_groups_key(place: int) -> str:
+    """Return the name of the array of a column's groups."""
+    return f"groups.{place}"
+
+
+def name_potential_key(place: int) -> str:
+    """Return the name of the array of a clique's potential."""
+    return f"potential.{place}"
+
+
+def name_choice_purpose(number: int) -> str:
+    """Return what the charge for choosing the marginals of a round is for."""
+    return f"choice of marginals, round {number + 1}"
+
+
+def name_measured_purpose(number: int) -> str:
+    """Return what the charge for the marginals that a round measures is for."""
+    return f"marginals, round {number + 1}"
+
+
+def _make_refusal(why: str) -> ReleaseError:
+    return ReleaseError(f"the weights are not those of a `marginals` model of this schema: {why}")
+
+
+def _list_column_keys(schema: Schema) -> list[str]:
+    places = {name: place for place, name in enumerate(schema.columns)}
+    return [*map(name_marginal_key, places.values()), *(name_groups_key(places[name]) for name in list_scalars(schema))]
+
+
+def _check_groups(schema: Schema, name: str, state: State) -> int:
+    """Return how many groups a column has; raise ReleaseError if they are not those of its bins."""
+    groups = state.tensors[name_groups_key(list(schema.columns).index(name))]
+    if groups.dtype != np.int64 or groups.shape != (schema.columns[name].bin_count,):
+        raise _make_refusal(f"the groups of column {name!r} are not those of its bins")
+    if groups.min() < 0 or groups.max() >= len(groups) or len(np.unique(groups)) != groups.max() + 1:
+        raise _make_refusal(f"the groups of column {name!r} are not numbered from 0")
+    return int(groups.max()) + 1
+
+
+def _read_cliques(given: Any, columns: int) -> list[Clique]:
+    if not isinstance(given, list) or len(given) > _MOST_CLIQUES:
+        raise _make_refusal("its cliques are not a list")
+    for clique in given:
+        if (
+            not isinstance(clique, list)
+            or not clique
+            or not all(type(v) is int and 0 <= v < columns for v in clique)
+            or any(after <= before for before, after in pairwise(clique))
+        ):
+            raise _make_refusal(f"{clique!r:.50} is not a clique")
+    cliques = [tuple(clique) for clique in given]
+    if len(set(cliques)) != len(cliques):
+        raise _make_refusal("a clique stands twice")
+    return cliques
+
+
+def _read_units(given: Any, cliques: int) -> list[list[int]]:
+    if not isinstance(given, list) or not all(
+        isinstance(units, list) and len(units) == cliques and all(type(u) is int and 0 <= u < 2**31 for u in units)
+        for units in given
+    ):
+        raise _make_refusal("its measurements are not one number for each clique and round")
+    return given

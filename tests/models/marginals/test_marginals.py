@@ -1,0 +1,178 @@
+"""The model of marginals: its contract, what it learns, conditions, and what it costs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from tests.contracts.material import KINDS, constant_records, joined, random_records, schema_of
+from tests.contracts.model_contract import ModelContract, every_kind
+
+from sundog.data.records import Records
+from sundog.data.schema import Schema
+from sundog.errors import ReleaseError
+from sundog.models.marginals.configuration import MarginalsConfiguration
+from sundog.models.marginals.estimation import Measurement
+from sundog.models.marginals.learner import Learner
+from sundog.models.marginals.marginals import Marginals
+from sundog.models.protocol import FitContext, State
+from sundog.privacy.accountant import compute_epsilon
+from sundog.privacy.events import Charge, DiscreteGaussian, Gaussian
+from sundog.privacy.ledger import Budget, Ledger
+from sundog.privacy.noise import NoiseSource
+
+
+class TestMarginals(ModelContract):
+    model = Marginals
+
+    @every_kind
+    def test_one_extreme_record_more_changes_no_shape_and_no_key(self, kind: str) -> None:
+        """Marginals have the shapes of their columns; groups and cliques follow from noisy counts, and may differ."""
+        schema = schema_of(KINDS[kind])
+        few = constant_records(schema, 200)
+        states = [self.fit(r)[0].state() for r in (few, joined(few, constant_records(schema, 1, last=True)))]
+        shapes = [
+            {name: t.shape for name, t in state.tensors.items() if not name.startswith("potential")} for state in states
+        ]
+        assert shapes[0] == shapes[1]
+        assert states[0].config.keys() == states[1].config.keys()
+
+
+# --- what it learns ---
+
+
+def make_table(n: int, seed: int = 0) -> Records:
+    """Return records in which b follows a, c follows b, and d is by itself."""
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, 4, n)
+    b = (a + rng.integers(0, 2, n)) % 4
+    c = (b + rng.integers(0, 2, n)) % 4
+    columns = {name: {"type": "integer", "min": 0, "max": 3} for name in "abcd"}
+    codes = dict(zip("abcd", (a, b, c, rng.integers(0, 4, n)), strict=True))
+    return Records(schema_of(columns), {name: each.astype(np.uint8) for name, each in codes.items()}, n)
+
+
+def fit(records: Records, *, epsilon: float = 5.0, seed: int = 0) -> Marginals:
+    configuration = MarginalsConfiguration()
+    plan = Marginals.plan(records.schema, Budget(epsilon, 1e-6), configuration, already=(), records=None)
+    ledger = Ledger(epsilon=epsilon, delta=1e-6, noise=NoiseSource.seeded(seed))
+    return Marginals.fit(records, plan, ledger, FitContext(seed=seed))
+
+
+def measure_distance(records: Records, codes: dict[str, Any], first: str, second: str) -> float:
+    """Return the total variation between the real and the drawn pairs of two columns of four values."""
+    tables = [
+        np.bincount(4 * each[first].astype(np.int64) + each[second], minlength=16) / len(each[first])
+        for each in (records.codes, codes)
+    ]
+    return float(np.abs(tables[0] - tables[1]).sum() / 2)
+
+
+def test_pairs_are_learned_also_those_that_were_not_measured() -> None:
+    records = make_table(20_000)
+    model = fit(records)
+    codes = model.sample(20_000, np.random.default_rng(0), {})
+    for first, second in itertools.combinations("abcd", 2):
+        assert measure_distance(records, codes, first, second) < 0.02, (first, second)
+    measured = {clique for clique in model.potentials if len(clique) == 2}
+    assert {(0, 1), (1, 2)} <= measured
+
+
+def test_conditions_are_exact() -> None:
+    """The share of a value given another is what the model says without the condition, and so is its probability."""
+    model = fit(make_table(20_000))
+    free = model.sample(400_000, np.random.default_rng(1), {})
+    given = model.sample(50_000, np.random.default_rng(2), {"b": 1, "d": 2})
+    assert set(given["b"].tolist()) == {1}
+    assert set(given["d"].tolist()) == {2}
+    chosen = (free["b"] == 1) & (free["d"] == 2)
+    shares = [np.bincount(each, minlength=4) / len(each) for each in (free["a"][chosen], given["a"])]
+    assert np.abs(shares[0] - shares[1]).max() < 0.02
+    assert model.log_evidence({"b": 1, "d": 2}) == pytest.approx(math.log(chosen.mean()), abs=0.05)
+
+
+def test_rare_values_come_out_as_often_as_they_went_in() -> None:
+    """They are one group in pairs; which of them a record has follows from the column's own marginal."""
+    rng = np.random.default_rng(0)
+    values = [f"v{i}" for i in range(300)]
+    p = 1 / np.arange(1, 301)
+    schema = schema_of({"long": {"type": "categorical", "values": values}, "x": {"type": "boolean"}})
+    long = rng.choice(300, 30_000, p=p / p.sum())
+    records = Records(schema, {"long": long.astype(np.uint16), "x": (long % 2).astype(np.uint8)}, 30_000)
+    model = fit(records)
+    assert model.groups["long"].max() + 1 < 300
+    drawn = model.sample(30_000, np.random.default_rng(0), {})["long"]
+    shares = [np.bincount(each, minlength=300) / 30_000 for each in (long, drawn)]
+    assert np.abs(shares[0] - shares[1]).sum() / 2 < 0.05
+
+
+def test_people_with_several_records_cost_more_noise() -> None:
+    columns = {name: {"type": "integer", "min": 0, "max": 3} for name in "ab"}
+    plans = [
+        Marginals.plan(
+            Schema.from_dict({"columns": columns, **people}),
+            Budget(1.0, 1e-6),
+            MarginalsConfiguration(),
+            already=(),
+            records=None,
+        )
+        for people in ({}, {"unit": "who", "cap": 4})
+    ]
+    deviations = [plan.rounds[0].sigma * math.sqrt(cap) for plan, cap in zip(plans, (1, 4), strict=True)]
+    assert deviations[1] / deviations[0] == pytest.approx(4, rel=0.01)  # of each cell, as for one with four records
+
+
+# --- what it costs ---
+
+
+def test_the_cost_is_that_of_one_gaussian() -> None:
+    """All noise is Gaussian, so that its cost is 1/σ² added up, as in Gaussian differential privacy."""
+    records = make_table(10)
+    plan = Marginals.plan(records.schema, Budget(1.0, 1e-5), MarginalsConfiguration(), already=(), records=None)
+    precision = sum(c.count / c.event.sigma**2 for c in plan.charges if isinstance(c.event, DiscreteGaussian))
+    one = Charge(event=Gaussian(noise_multiplier=1 / math.sqrt(precision)), purpose="all of it")
+    assert compute_epsilon(plan.charges, delta=1e-5) == pytest.approx(compute_epsilon([one], delta=1e-5), rel=1e-3)
+
+
+def test_wide_tables_choose_by_the_exponential_mechanism() -> None:
+    columns = {f"c{i}": {"type": "boolean"} for i in range(200)}
+    plan = Marginals.plan(schema_of(columns), Budget(1.0, 1e-5), MarginalsConfiguration(), already=(), records=None)
+    assert [each.choice.event.kind for each in plan.rounds] == ["pure", "pure"]
+    assert 0.99 <= compute_epsilon(plan.charges, delta=1e-5) <= 1.0
+
+
+@pytest.mark.parametrize("factor", [2 / 3, 1.0, 3 / 2])
+def test_noise_has_the_scale_that_was_charged(factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sum of squared noise over its variance is chi-squared; two thirds or three halves of the noise are found."""
+    draw = NoiseSource.discrete_gaussian
+    monkeypatch.setattr(
+        NoiseSource, "discrete_gaussian", lambda self, *, sigma, size: draw(self, sigma=sigma * factor, size=size)
+    )
+    schema = schema_of({name: {"type": "integer", "min": 0, "max": 99} for name in "ab"})
+    records = Records(schema, {name: np.zeros(0, np.uint8) for name in "ab"}, 0)
+    plan = Marginals.plan(schema, Budget(1.0, 1e-6), MarginalsConfiguration(), already=(), records=None)
+    each = plan.rounds[0]
+    columns = {name: Measurement(np.full(100, 1e9), np.array(1.0)) for name in "ab"}  # each value a group of its own
+    learner = Learner(records, columns, MarginalsConfiguration(groups=100), np.random.default_rng(0))
+    ledger = Ledger(epsilon=1.0, delta=1e-6, noise=NoiseSource.seeded(3))
+    noise = learner.measure(each, (0, 1), 5, ledger)
+    statistic = float((noise.astype(np.float64) ** 2).sum() / (5 * each.sigma**2))
+    low, high = stats.chi2(noise.size).ppf([1e-9, 1 - 1e-9])
+    assert (low < statistic < high) == (factor == 1.0)
+
+
+def test_a_release_that_needs_too_much_memory_is_refused() -> None:
+    columns = {f"c{i}": {"type": "integer", "min": 0, "max": 99} for i in range(6)}
+    records = random_records(schema_of(columns), 20)
+    state = fit(records, epsilon=0.1).state()
+    groups = {f"groups.{place}": np.arange(100) for place in range(6)}
+    cliques = [list(pair) for pair in itertools.combinations(range(6), 2)]
+    potentials = {f"potential.{place}": np.zeros((100, 100)) for place in range(len(cliques))}
+    kept = {name: tensor for name, tensor in state.tensors.items() if name.startswith("marginal")}
+    config = {**state.config, "cliques": cliques, "units": []}
+    with pytest.raises(ReleaseError, match="memory"):
+        Marginals.from_state(records.schema, State({**kept, **groups, **potentials}, config))
