@@ -211,13 +211,15 @@ def rules(path: Path) -> None:
     combinations = [{"columns": ["c0", f"c{n}"], "allowed": [[i, i] for i in range(120)]} for n in range(1, 64)]
     sums = [f"c{n} = " + " + ".join(["c60"] * 60) for n in range(50)]
     conditions = [{"when": f"c{n} in {','.join(map(str, range(30)))}", "then": f"c{n + 1} < 9"} for n in range(50)]
-    written(path, columns, schema={"rules": [*combinations, *sums, *conditions]})
+    write_release(path, columns, schema={"rules": [*combinations, *sums, *conditions]})
 
 
 def long_rules(path: Path) -> None:
     """Tables that are too large, again and again."""
     table = [[i, i] for i in range(60_000)]
-    written(path, columns_of(2, **INTEGER), schema={"rules": [{"column": "c1", "from": "c0", "table": table}] * 2})
+    write_release(
+        path, columns_of(2, **INTEGER), schema={"rules": [{"column": "c1", "from": "c0", "table": table}] * 2}
+    )
 
 
 FILES: dict[str, Callable[[Path], None]] = {

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-from tests.contracts.material import KINDS, constant_records, joined, random_records, schema_of
+from tests.contracts.material import KINDS, constant_records, join_records, random_records, schema_of
 from tests.contracts.model_contract import ModelContract, every_kind
 
 from sundog.data.records import Records
@@ -34,7 +34,7 @@ class TestMarginals(ModelContract):
         """Marginals have the shapes of their columns; groups and cliques follow from noisy counts, and may differ."""
         schema = schema_of(KINDS[kind])
         few = constant_records(schema, 200)
-        states = [self.fit(r)[0].state() for r in (few, joined(few, constant_records(schema, 1, last=True)))]
+        states = [self.fit(r)[0].state() for r in (few, join_records(few, constant_records(schema, 1, last=True)))]
         shapes = [
             {name: t.shape for name, t in state.tensors.items() if not name.startswith("potential")} for state in states
         ]
