@@ -18,12 +18,10 @@ GPU, PUBLIC, CLUSTERS = {"device": "cuda"}, {"public": True}, {"clusters": 5}
 PEOPLE, FEW, MANY = {"unit": "who", "cap": 3}, {"records": 3000}, {"records": 5000}
 
 CHOICES: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]] = [
-    ({"age": AGE}, {}, {}, "marginals"),
-    ({"age": AGE}, FEW, {}, "marginals"),
-    ({"age": AGE}, PEOPLE, {}, "marginals"),
-    ({"basket": SET}, MANY, {}, "rbm"),
-    ({"basket": SET}, FEW, {}, "independent"),
-    ({"basket": SET}, PEOPLE, {}, "independent"),
+    ({"age": AGE}, {}, {}, "rbm"),
+    ({"age": AGE}, MANY, {}, "rbm"),
+    ({"age": AGE}, FEW, {}, "independent"),
+    ({"age": AGE}, PEOPLE, {}, "independent"),
     ({"age": AGE}, {}, GPU, "rbm"),
     ({"age": AGE}, PEOPLE, GPU, "gan"),
     ({"basket": SET}, PEOPLE, GPU, "gan"),
@@ -31,7 +29,7 @@ CHOICES: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]] = [
     ({"image": IMAGE}, PEOPLE, GPU, "gan"),
     ({"age": AGE}, FEW, GPU, "rbm"),
     ({"age": AGE}, {}, PUBLIC, "gan"),
-    ({"age": AGE}, {}, CLUSTERS, "marginals"),
+    ({"age": AGE}, {}, CLUSTERS, "rbm"),
     ({"age": AGE}, {}, {**CLUSTERS, **PUBLIC}, "rbm"),
     ({"basket": SET}, {}, {}, "rbm"),
     ({"image": IMAGE, "age": AGE}, {}, {}, "rbm"),

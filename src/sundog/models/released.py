@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -84,20 +85,29 @@ def find_missing_charges(charges: Sequence[Charge], due: dict[str, str]) -> list
     return [purpose for purpose, kind in due.items() if (purpose, kind) not in paid]
 
 
-def find_unpaid_counts(charges: Sequence[Charge], due: Sequence[tuple[str, int]]) -> list[str]:
-    """Return the purposes of noisy counts, of those due, that no charge of their purpose and count paid for.
+@dataclass(frozen=True)
+class DueCharge:
+    """A charge for noisy counts that a release must have: what it pays for, its purpose and its count."""
 
-    >>> find_unpaid_counts([], [("marginal of age", 1)])
-    ['marginal of age']
+    part: str
+    purpose: str
+    count: int
+
+
+def find_unpaid_counts(charges: Sequence[Charge], due: Sequence[DueCharge]) -> list[str]:
+    """Return what noisy counts were learned without a charge of their purpose and count.
+
+    >>> find_unpaid_counts([], [DueCharge("marginal of 'age'", "marginal of age", 1)])
+    ["marginal of 'age'"]
     """
     measured = [charge for charge in charges if charge.event.kind == "discrete_gaussian"]
     paid = Counter((charge.purpose, charge.count) for charge in measured)
     missing = []
-    for purpose, count in due:
-        key = normalize_purpose(purpose), count
+    for each in due:
+        key = normalize_purpose(each.purpose), each.count
         paid[key] -= 1
         if paid[key] < 0:
-            missing.append(key[0])
+            missing.append(each.part)
     return missing
 
 

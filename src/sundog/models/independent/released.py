@@ -13,7 +13,7 @@ from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
 from sundog.models.independent.column_marginals import get_marginal
 from sundog.models.protocol import State
-from sundog.models.released import MOST_RECORDS, ReleasedModel, find_unpaid_counts, is_whole
+from sundog.models.released import MOST_RECORDS, DueCharge, ReleasedModel, find_unpaid_counts, is_whole
 from sundog.privacy.events import Charge
 
 
@@ -37,7 +37,7 @@ class ReleasedIndependent(ReleasedModel):
 
     def find_unpaid(self, charges: Sequence[Charge]) -> list[str]:
         """Name the private marginals that no charge paid for."""
-        return find_unpaid_counts(charges, list_marginal_counts(self.schema))
+        return find_unpaid_counts(charges, list_due_marginals(self.schema))
 
 
 def list_marginal_keys(schema: Schema) -> list[str]:
@@ -59,10 +59,10 @@ def check_marginal(name: str, column: AnyColumn, p: npt.NDArray[Any]) -> None:
         raise ReleaseError(f"the marginal of column {name!r} does not add up to one")
 
 
-def list_marginal_counts(schema: Schema) -> list[tuple[str, int]]:
-    """Return the purpose and the count of the charge for each private column's marginal."""
+def list_due_marginals(schema: Schema) -> list[DueCharge]:
+    """Return the charge that is due for each private column's marginal."""
     return [
-        (name_marginal_purpose(name), get_marginal(column).touched * schema.cap)
+        DueCharge(f"marginal of {name!r}", name_marginal_purpose(name), get_marginal(column).touched * schema.cap)
         for name, column in schema.columns.items()
         if not column.public
     ]

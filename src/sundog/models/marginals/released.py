@@ -10,11 +10,11 @@ import numpy as np
 
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
-from sundog.models.independent.released import check_marginal, list_marginal_counts, name_marginal_key
+from sundog.models.independent.released import check_marginal, list_due_marginals, name_marginal_key
 from sundog.models.marginals.bucket_tree import Clique, eliminate
 from sundog.models.marginals.configuration import MOST_CELLS
 from sundog.models.protocol import State
-from sundog.models.released import MOST_RECORDS, ReleasedModel, find_unpaid_counts, is_whole
+from sundog.models.released import MOST_RECORDS, DueCharge, ReleasedModel, find_unpaid_counts, is_whole
 from sundog.privacy.events import Charge
 
 _MOST_CLIQUES = 10_000
@@ -56,8 +56,9 @@ class ReleasedMarginals(ReleasedModel):
     def find_unpaid(self, charges: Sequence[Charge]) -> list[str]:
         """Name the marginals of private columns, the choices and the measurements that no charge paid for."""
         cap = self.schema.cap
-        measured = [(name_measured_purpose(number), sum(units) * cap) for number, units in enumerate(self.units)]
-        missing = find_unpaid_counts(charges, [*list_marginal_counts(self.schema), *measured])
+        purposes = [name_measured_purpose(number) for number in range(len(self.units))]
+        measured = [DueCharge(p, p, sum(units) * cap) for p, units in zip(purposes, self.units, strict=True)]
+        missing = find_unpaid_counts(charges, [*list_due_marginals(self.schema), *measured])
         chosen = {charge.purpose for charge in charges if charge.event.kind in ("discrete_gaussian", "pure")}
         choices = [name_choice_purpose(number) for number in range(len(self.units))]
         return missing + [purpose for purpose in choices if purpose not in chosen]
