@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,9 @@ from sundog.models.marginals.estimation import Measurement
 from sundog.models.marginals.learner import Learner
 from sundog.models.marginals.marginals import Marginals
 from sundog.models.protocol import FitContext, State
+from sundog.models.registry import read_model
 from sundog.privacy.accountant import compute_epsilon
+from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.events import Charge, DiscreteGaussian, Gaussian
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.noise import NoiseSource
@@ -127,6 +130,25 @@ def test_people_with_several_records_cost_more_noise() -> None:
 
 
 # --- what it costs ---
+
+
+@pytest.mark.parametrize("public", [("a",), ("a", "b", "c", "d")], ids=["one public", "all public"])
+def test_public_columns_are_counted_exactly_and_the_release_verifies(public: tuple[str, ...]) -> None:
+    exact = make_table(500)
+    columns = {name: {**column.to_dict(), "public": name in public} for name, column in exact.schema.columns.items()}
+    records = Records(Schema.from_dict({"columns": columns}), exact.codes, 500)
+    plan = Marginals.plan(records.schema, Budget(1.0, 1e-6), MarginalsConfiguration(), already=(), records=None)
+    ledger = Ledger(epsilon=1.0, delta=1e-6)
+    model = Marginals.fit(records, plan, ledger, FitContext(seed=0))
+    assert model.marginals["a"] == pytest.approx(np.bincount(exact.codes["a"], minlength=4) / 500, abs=0.002)
+    assert read_model("marginals", records.schema, model.state()).find_unpaid(ledger.charges) == []
+    assert bool(plan.charges) == (len(public) < 4)
+
+
+def test_a_round_that_chose_no_pair_is_resumed(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path, "")
+    checkpoint.save_tensors("choice 0", {})
+    assert checkpoint.load_tensors("choice 0") == {}
 
 
 def test_the_cost_is_that_of_one_gaussian() -> None:

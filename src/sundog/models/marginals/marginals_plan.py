@@ -54,7 +54,7 @@ class MarginalsPlan:
         configuration: of the model.
         charges: of the columns' marginals, then, for each round, of choosing and of measuring.
         sigma: of the noise in each bin of a private column's own marginal, by column.
-        rounds: of choosing and measuring; none if there is one column.
+        rounds: of choosing and measuring; none if there is one scalar column, or none of them is private.
     """
 
     configuration: MarginalsConfiguration
@@ -96,9 +96,9 @@ def _divide_one_way(schema: Schema, scale: float) -> dict[str, float]:
 
 
 def _divide_rounds(schema: Schema, scale: float) -> tuple[Round, ...]:
-    columns = len(list_scalars(schema))
-    pairs = math.comb(columns, 2)
-    if not pairs:
+    scalars = list_scalars(schema)
+    columns, pairs = len(scalars), math.comb(len(scalars), 2)
+    if not pairs or all(schema.columns[name].public for name in scalars):
         return ()
     found = []
     for number, (share, per_column) in enumerate(zip(MEASURED, _CLIQUES, strict=True)):
