@@ -29,10 +29,10 @@ STAGES = {
 
 
 def fit(out: Path, ledger: Path | None, *, resume: bool = False, **options: Any) -> Release:
-    options = {"epsilon": 2.0, "schema": SCHEMA, **options}
-    schema = options.pop("schema")
+    options = {"epsilon": 2.0, "schema": SCHEMA, "data": DATA, **options}
+    schema, data = options.pop("schema"), options.pop("data")
     synthesizer = Synthesizer(**{"model": "independent", "ledger": ledger, **options})
-    return synthesizer.fit(DATA, schema, out=out, resume=resume).release_
+    return synthesizer.fit(data, schema, out=out, resume=resume).release_
 
 
 Patch = Callable[[pytest.MonkeyPatch], None]

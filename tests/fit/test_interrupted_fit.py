@@ -23,6 +23,7 @@ from tests.fit.interruption import (
     stop,
 )
 
+from sundog.data.schema import Schema
 from sundog.errors import BudgetExceededError, DataError, SundogError
 from sundog.fit.synthesizer import Synthesizer
 from sundog.privacy.checkpoint import Checkpoint
@@ -127,14 +128,17 @@ def test_before_anything_was_spent_nothing_is_left(tmp_path: Path) -> None:
 @pytest.mark.parametrize("point", HARMLESS)
 def test_auto_takes_the_same_model_again(point: str, shared: bool, tmp_path: Path) -> None:
     """Before it had counted it would have taken another."""
-    (out, ledger), asked = prepare(tmp_path, shared=shared), {"model": "auto", "epsilon": 1.0}
+    out, ledger = prepare(tmp_path, shared=shared)
+    columns = {**SCHEMA.to_dict()["columns"], "basket": {"type": "set", "universe": 3, "max_size": 2}}
+    data = {**DATA, "basket": [[0, 1], [2], []] * 1000}
+    asked = {"model": "auto", "epsilon": 1.0, "data": data, "schema": Schema.from_dict({"columns": columns})}
     interrupt_fit(out, ledger, HARMLESS[point], **asked)
     resume = Checkpoint.locate_folder(out).exists()
     if resume:
         with pytest.raises(SundogError, match="another model"):
             fit(out, ledger, resume=True, **{**asked, "model": "rbm"})
     release = fit(out, ledger, resume=resume, **asked)
-    assert [charge.purpose for charge in release.certificate.charges] == list(STAGES)
+    assert [charge.purpose for charge in release.certificate.charges] == [*STAGES, "marginal of basket"]
     assert release.verify() == []
 
 

@@ -24,6 +24,8 @@ COLUMNS: dict[str, dict[str, Any]] = {
 }
 SCHEMA = Schema.from_dict({"columns": COLUMNS})
 FRAME = pd.DataFrame({"age": [31, 47, 25, 62] * 25, "sex": ["f", "m"] * 50})
+SETS = Schema.from_dict({"columns": {"basket": {"type": "set", "universe": 4, "max_size": 2}}})
+BASKETS = [[0, 1], [2], []] * 30
 
 
 def fit(data: Any = FRAME, schema: Schema = SCHEMA, *, labels: Any = None, **options: Any) -> Release:
@@ -76,20 +78,21 @@ def test_fit_gives_back_the_synthesizer() -> None:
 
 def test_auto_goes_by_the_schema() -> None:
     quick = {"epochs": 1, "hidden": 4}
-    assert fit(model="auto", settings=quick).model.name == "rbm"
-    assert fit(model="auto", settings=quick, clusters=2).model.name == "mixture"
+    assert fit(model="auto").model.name == "marginals"
+    assert fit(model="auto", clusters=2).model.name == "mixture"
+    assert fit(BASKETS, SETS, model="auto", settings=quick).model.name == "rbm"
     series = Schema.from_dict({"columns": {"load": {"type": "series", "length": 3, "min": 0, "max": 1}}})
     assert fit(np.full((300, 3), 0.5), series, model="auto", settings=quick).model.name == "gan"
 
 
 def test_auto_goes_by_about_how_many_records_there_are() -> None:
-    assert fit(model="auto").model.name == "independent"
-    declared = SCHEMA.model_copy(update={"records": len(FRAME)})
-    assert fit(schema=declared, model="auto").model.name == "independent"
+    assert fit(BASKETS, SETS, model="auto").model.name == "independent"
+    declared = SETS.model_copy(update={"records": len(BASKETS)})
+    assert fit(BASKETS, declared, model="auto").model.name == "independent"
 
 
 def test_settings_of_auto_are_those_of_what_it_takes() -> None:
-    with pytest.raises(SundogError, match=r"^model 'rbm' has no setting 'anchor'; its settings: "):
+    with pytest.raises(SundogError, match=r"^model 'marginals' has no setting 'anchor'; its settings: "):
         fit(model="auto", settings={"anchor": 1.0})
 
 

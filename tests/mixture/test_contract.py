@@ -79,6 +79,12 @@ class MixtureContract(ModelContract):
         assert charges[0] == charges[1]
 
 
+class TestOfMarginals(MixtureContract):
+    """Their components have arrays of different shapes."""
+
+    component = "marginals"
+
+
 class TestOfIndependent(MixtureContract):
     component = "independent"
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.mixture.two_kinds import TABLE, fit_independent, fit_vaes, two_kinds
+from tests.mixture.two_kinds import TABLE, fit_independent, fit_marginals, fit_vaes, two_kinds
 
 from sundog.data.schema import Schema
 from sundog.data.writing.write import to_frame
 from sundog.errors import ReleaseError
 from sundog.fit.synthesizer import Synthesizer
 from sundog.mixture.mixture import Mixture
-from sundog.mixture.released import PUBLIC_RECORDS
+from sundog.mixture.released import PUBLIC_RECORDS, ReleasedMixture
 from sundog.models.protocol import State
 from sundog.models.registry import get_model
 from sundog.privacy.ledger import Ledger
@@ -95,6 +95,28 @@ def test_arrays_of_more_or_fewer_components_are_refused() -> None:
             _check_refusal(TABLE, state.config, {**state.tensors, name: np.asarray(harmed)})
 
 
+def test_arrays_of_one_component_alone_are_those_of_a_component_that_there_is() -> None:
+    state = fit_marginals().state()
+    apart = [name for name in state.tensors if "/" in name]
+    assert apart
+    for name in apart:
+        tensors = {key: tensor for key, tensor in state.tensors.items() if key != name}
+        _check_refusal(TABLE, state.config, tensors)
+        for key in ("2/", "-1/", "/", "00/", "0/0/"):
+            _check_refusal(TABLE, state.config, {**tensors, key + name.rpartition("/")[2]: state.tensors[name]})
+
+
+def test_every_component_is_to_be_paid_for() -> None:
+    """Not only the first: a stranger may have changed what another one measured."""
+    release = Synthesizer("marginals", 1.0, 1e-6, clusters=2, seed=0).fit(to_frame(two_kinds()), TABLE).release_
+    assert release.verify() == []
+    state, charges = release.model.state(), release.certificate.charges
+    more = {**state.config["components"][1], "units": [[9999] * len(u) for u in state.config["components"][1]["units"]]}
+    config = {**state.config, "components": [state.config["components"][0], more]}
+    assert ReleasedMixture(TABLE, state).find_unpaid(charges) == []
+    assert ReleasedMixture(TABLE, State(state.tensors, config)).find_unpaid(charges) != []
+
+
 @pytest.mark.parametrize("weights", [[0.0, 1.0], [1.0, 0.0], [0.5 + 4e-7, 0.5 + 4e-7], [1e-300, 1.0]], ids=str)
 def test_odd_weights_draw_records_all_the_same(weights: list[float]) -> None:
     state = _fit_state()
@@ -115,7 +137,7 @@ def test_weights_that_add_up_to_a_little_more_than_one_draw_records_too() -> Non
 
 
 def test_a_mixture_comes_back_from_its_file_as_what_it_is(tmp_path: Path) -> None:
-    for mixture in (fit_independent(), fit_vaes()):
+    for mixture in (fit_independent(), fit_marginals(), fit_vaes()):
         release = Release(TABLE, mixture, certify(Ledger(epsilon=1.0, delta=1e-6), TABLE))
         release.save(tmp_path / "o.sundog")
         loaded = Release.load(tmp_path / "o.sundog")

@@ -11,6 +11,7 @@ from tests.contracts.material import schema_of
 from sundog.data.records import Records
 from sundog.mixture.configuration import MixtureConfiguration
 from sundog.mixture.mixture import Mixture
+from sundog.models.marginals.marginals import Marginals
 from sundog.models.protocol import FitContext
 from sundog.models.registry import get_configuration
 from sundog.privacy.ledger import Budget, Ledger
@@ -55,6 +56,18 @@ def fit_mixture(component: str, epsilon: float = 20.0, **settings: Any) -> Mixtu
 @cache
 def fit_independent() -> Mixture:
     return fit_mixture("independent")
+
+
+@cache
+def fit_marginals() -> Mixture:
+    """Two components, of which the second has one more pair, so that they have other arrays."""
+    first, second = fit_mixture("marginals").components
+    assert isinstance(second, Marginals)
+    sizes = [second.groups[name].max() + 1 for name in ("left0", "shade")]
+    potentials = {**second.potentials, (0, len(COLUMNS) - 1): np.zeros(sizes)}
+    units = [[*own, 0] for own in second.units]
+    more = Marginals(second.schema, second.marginals, second.groups, potentials, second.records, units)
+    return Mixture([first, more], np.array([0.75, 0.25]), 3000, public=False)
 
 
 @cache

@@ -110,6 +110,7 @@ def run(
 def _print_result(synthesizer: Synthesizer, out: Path, *, as_json: bool) -> None:
     """Print the certificate as JSON, or what was spent and what to do next."""
     from sundog.data.writing.contact_sheet import list_drawable
+    from sundog.models.auto import REASONS
     from sundog.models.registry import AUTO
     from sundog.release.curator_file import get_curator_path
 
@@ -124,7 +125,7 @@ def _print_result(synthesizer: Synthesizer, out: Path, *, as_json: bool) -> None
     if synthesizer.private_ is not None:
         note(f"{get_curator_path(out)}: the critic, not part of the release; keep it to yourself")
     if synthesizer.model == AUTO and synthesizer.clusters == 1:
-        note(f"auto chose {release.model.name} (override with --model)")
+        note(f"auto chose {release.model.name}: {REASONS[release.model.name]} (override with --model)")
     some = "-o synthetic.png" if list_drawable(release.schema) else "-n 1000 -o synthetic.csv"
     note(f"next: sundog certificate {out}   or   sundog sample {out} {some}")
 

@@ -229,7 +229,7 @@ class Synthesizer:
         )
         given = {
             "public": self.public is not None,
-            "device": self.device != "cpu",
+            "device": self.device != "cpu" and self.model != AUTO,  # `auto` may find that no network is needed
             "show_loss": self.show_loss,
         }
         for option in (option for option, used in given.items() if used and not configuration.accepts(option)):

@@ -20,7 +20,7 @@ from sundog.data.schema import Schema
 from sundog.mixture.clustering import Clusters, find_clusters
 from sundog.mixture.clustering_plan import ClusteringPlan, plan_clustering
 from sundog.mixture.configuration import MixtureConfiguration
-from sundog.mixture.released import CLUSTER, ReleasedMixture, make_all_private, split_components
+from sundog.mixture.released import CLUSTER, ReleasedMixture, join_components, make_all_private, split_components
 from sundog.models.neural.features import Features, join_codes
 from sundog.models.neural.network_training import warm_up
 from sundog.models.neural.noisy_means import calibrate_share
@@ -171,16 +171,15 @@ class Mixture:
     # --- the release ---
 
     def state(self) -> State:
-        """Return the stacked arrays of all components."""
+        """Return the arrays of all components."""
         states = [component.state() for component in self.components]
-        tensors = {name: np.stack([state.tensors[name] for state in states]) for name in states[0].tensors}
         config = {
             "of": self.components[0].name,
             "records": self.records,
             "public": self.public,
             "components": [state.config for state in states],
         }
-        return State({**tensors, "weights": self.weights}, config)
+        return State({**join_components([state.tensors for state in states]), "weights": self.weights}, config)
 
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:

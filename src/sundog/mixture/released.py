@@ -1,4 +1,4 @@
-"""A mixture as it is in a release: the stacked arrays of all components."""
+"""A mixture as it is in a release: the arrays of all components, stacked where all have the same shape."""
 
 from __future__ import annotations
 
@@ -47,13 +47,33 @@ class ReleasedMixture(ReleasedModel):
     def find_unpaid(self, charges: Sequence[Charge]) -> list[str]:
         """Name the clusters and the parts of components, unless charges paid for them."""
         clusters = find_unpaid_clustering(charges, public=self.config["public"])
-        return clusters + self.components[0].find_unpaid(charges)
+        # Components are fitted to disjoint records with the same charges, but need not have used them alike.
+        return clusters + list(dict.fromkeys(what for each in self.components for what in each.find_unpaid(charges)))
 
 
 def find_unpaid_clustering(charges: Sequence[Charge], *, public: bool) -> list[str]:
     """Name what a clustering learned from private records and no charge paid for."""
     of_records = {} if public else {WIDTH: "pure", MOMENTS: "gaussian"}
     return find_missing_charges(charges, {CENTRES: "gaussian", COUNTS: "gaussian", **of_records})
+
+
+Tensors = Mapping[str, npt.NDArray[Any]]
+
+
+def join_components(tensors: Sequence[Tensors]) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of all components: one for all where they have the same shape, or one for each.
+
+    >>> join_components([{"a": np.zeros(2), "b": np.zeros(3)}, {"a": np.ones(2), "b": np.ones(4)}]).keys()
+    dict_keys(['a', '0/b', '1/b'])
+    """
+    found: dict[str, npt.NDArray[Any]] = {}
+    for name in dict.fromkeys(name for each in tensors for name in each):
+        own = {place: each[name] for place, each in enumerate(tensors) if name in each}
+        if len(own) == len(tensors) and len({array.shape for array in own.values()}) == 1:
+            found[name] = np.stack(list(own.values()))
+        else:
+            found |= {f"{place}/{name}": array for place, array in own.items()}
+    return found
 
 
 def split_components(state: State) -> list[State]:
@@ -65,9 +85,15 @@ def split_components(state: State) -> list[State]:
     configs = config["components"]
     if weights.dtype != np.float64 or weights.shape != (len(configs),) or not _are_chances(weights):
         raise ReleaseError("the weights of the mixture are not probabilities")
-    if any(not len(tensor.shape) or len(tensor) != len(configs) for tensor in tensors.values()):
-        raise ReleaseError("the arrays of the mixture are not one for each component")
-    parts = [{name: tensor[place] for name, tensor in tensors.items()} for place in range(len(configs))]
+    parts: list[dict[str, npt.NDArray[Any]]] = [{} for _ in configs]
+    numbers = {str(place): [place] for place in range(len(configs))}
+    for key, tensor in tensors.items():
+        number, apart, name = key.rpartition("/")
+        places = numbers.get(number, []) if apart else range(len(configs))
+        if not places or not (apart or (tensor.ndim and len(tensor) == len(configs))):
+            raise ReleaseError("the arrays of the mixture are not one for each component")
+        for place in places:
+            parts[place][name] = tensor if apart else tensor[place]
     return [State(part, each) for part, each in zip(parts, configs, strict=True)]
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from sundog.data.columns import Form
 from sundog.data.schema import Schema
 
-_FEW = 4000.0  # ε times records: with fewer, dependences between columns are lost in the noise
+_FEW = 4000.0  # ε times records: with fewer, dependences between items or pixels are lost in the noise
+
+REASONS = {
+    "marginals": "every column has one value per record; it learns columns and pairs of them, and no structure that "
+    "shows only in three or more columns together",
+    "rbm": "it learns which items, pixels and values occur together",
+    "independent": "there are too few records, or people own several, to learn which items or pixels occur together",
+    "gan": "there are series, public records of sets or images, or a GPU to train on",
+}
 
 
 def choose_model(
@@ -22,9 +30,10 @@ def choose_model(
     >>> census = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 99}}})
     >>> days = Schema.from_dict({"columns": {"load": {"type": "series", "length": 96, "min": 0, "max": 9}}})
     >>> choose_model(census, epsilon=1.0), choose_model(days, epsilon=1.0)
-    ('rbm', 'gan')
-    >>> choose_model(census, epsilon=1.0, records=100)
-    'independent'
+    ('marginals', 'gan')
+    >>> visits = Schema.from_dict({"columns": {"pages": {"type": "set", "universe": 100, "max_size": 9}}})
+    >>> choose_model(visits, epsilon=1.0), choose_model(visits, epsilon=1.0, records=100)
+    ('rbm', 'independent')
 
     Args:
         schema: of the records.
@@ -35,6 +44,8 @@ def choose_model(
         clusters: how many components the model is to have.
     """
     forms = {column.form for column in schema.columns.values()}
+    if forms == {Form.SCALAR}:
+        return "marginals"
     if clusters != 1:
         return "rbm"
     people = schema.unit is not None and schema.cap > 1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sundog.models.marginals.bucket_tree import Clique, eliminate
-from sundog.models.marginals.estimation import PRIOR, Measurement, estimate_potentials
+from sundog.models.marginals.estimation import COLUMN_PRIOR, PAIR_PRIOR, Measurement, estimate_potentials
 from sundog.models.marginals.inference import CliqueLayout, Floats, calibrate, compute_marginals
 
 SIZES = (3, 4, 2)
@@ -49,7 +49,8 @@ def test_the_gradient_vanishes_at_the_estimate() -> None:
     layout = CliqueLayout(tree, CLIQUES)
     model = layout.split(1000 * compute_marginals(calibrate(tree, potentials), layout))
     for clique, each in measured.items():
-        gradient = model[clique] - each.counts + PRIOR * each.variance * potentials[clique]
+        prior = COLUMN_PRIOR if len(clique) == 1 else PAIR_PRIOR
+        gradient = model[clique] - each.counts + prior * each.variance * potentials[clique]
         assert np.abs(gradient).max() < 1e-3
 
 

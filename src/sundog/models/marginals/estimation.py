@@ -2,11 +2,12 @@
 
 A clique C was measured as y_C = N μ_C + noise of variance v_C. The potentials minimise
 
-    N log Z(θ) − Σ θ_C · y_C + λ/2 Σ v_C |θ_C|²
+    N log Z(θ) − Σ θ_C · y_C + ½ Σ λ_C v_C |θ_C|²
 
-whose gradient is N μ_C(θ) − y_C + λ v_C θ_C. At the minimum the model's marginals differ from what was measured by
-λ v_C θ_C: little where the noise was small, and more where it was large. It is the model of largest entropy among those
-that explain the measurements as well.
+whose gradient is N μ_C(θ) − y_C + λ_C v_C θ_C. At the minimum the model's marginals differ from what was measured by
+λ_C v_C θ_C: little where the noise was small, and more where it was large. It is the model of largest entropy among
+those that explain the measurements as well. λ is smaller for single columns: the potential of a pair is drawn towards
+independence, which is where most pairs are, but that of a column towards equal shares, where few columns are.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from scipy import optimize
 from sundog.models.marginals.bucket_tree import BucketTree, Clique
 from sundog.models.marginals.inference import CliqueLayout, Factors, Floats, calibrate, compute_marginals
 
-PRIOR = 0.02  # λ: how far the model stays from what was measured, in units of the noise's variance
+COLUMN_PRIOR, PAIR_PRIOR = 0.001, 0.02  # λ: how far the model stays from what was measured, in units of its variance
 _MEMORY = 10  # of L-BFGS, in steps
 
 
@@ -63,16 +64,14 @@ def estimate_potentials(
     if not layout.size:
         return {}
     counts = layout.join({clique: each.counts for clique, each in measured.items()})
-    variance = layout.join(
-        {clique: np.broadcast_to(each.variance, each.counts.shape) for clique, each in measured.items()}
-    )
+    prior = layout.join({clique: _compute_prior(clique, each) for clique, each in measured.items()})
     # The Hessian's diagonal is about N μ + λ v; in its scale all potentials move about equally fast.
-    scale = np.sqrt(np.maximum(counts, 1.0) + PRIOR * variance)
+    scale = np.sqrt(np.maximum(counts, 1.0) + prior)
 
     def objective(scaled: Floats) -> tuple[float, Floats]:
         theta = scaled / scale
         model = calibrate(tree, layout.split(theta), fixed)
-        penalty = PRIOR * variance * theta
+        penalty = prior * theta
         gradient = total * compute_marginals(model, layout) - counts + penalty
         return float(total * model.log_partition - theta @ counts + 0.5 * penalty @ theta), gradient / scale
 
@@ -85,3 +84,9 @@ def estimate_potentials(
         options={"maxiter": iterations, "maxcor": _MEMORY, "ftol": 0.0, "gtol": tolerance * largest},
     )
     return {clique: part.copy() for clique, part in layout.split(found.x / scale).items()}
+
+
+def _compute_prior(clique: Clique, measurement: Measurement) -> Floats:
+    """Return λ v for each cell of a clique."""
+    strength = COLUMN_PRIOR if len(clique) == 1 else PAIR_PRIOR
+    return np.broadcast_to(strength * measurement.variance, measurement.counts.shape)

@@ -41,7 +41,7 @@ Integers = npt.NDArray[np.int64]
 
 _OVERSAMPLING = 8  # records drawn for each record, to compare the model with the counts
 _MOST_DRAWN = 400_000
-_CAUTION = 1.0  # gains below the largest noise of all scores, times this, are not trusted
+_CAUTION = 2.0  # gains below the largest noise of all scores, times this, are not trusted
 _ITERATIONS, _TOLERANCE = 60, 1e-3  # of the fits between rounds
 _LAST_ITERATIONS, _LAST_TOLERANCE = 1000, 1e-4
 
@@ -70,9 +70,7 @@ class Learner:
         self.variables = [self._group(name) for name in self.names]
         self.sizes = tuple(variable.size for variable in self.variables)
         self.pairs = list(combinations(range(len(self.variables)), 2))
-        self.measured: dict[Clique, Measurement] = {
-            (place,): self._sum_groups(place) for place in range(len(self.names))
-        }
+        self.measured: dict[Clique, Measurement] = {}
         self._bins = {name: get_marginal(self.schema.columns[name]).count(records.codes[name]) for name in self.names}
         self._values = [
             variable.encode(records.codes[name]) for name, variable in zip(self.names, self.variables, strict=True)
@@ -99,14 +97,15 @@ class Learner:
 
     @property
     def tree(self) -> BucketTree:
-        """The bucket tree of what was measured so far."""
+        """The bucket tree of the pairs that were measured so far."""
         return eliminate(self.sizes, self.measured)
 
     def estimate(self, iterations: int = _ITERATIONS, tolerance: float = _TOLERANCE) -> None:
         """Fit the potentials to what was measured so far."""
+        columns = {(place,): self._sum_groups(place) for place in range(len(self.names))}
         self.potentials = estimate_potentials(
             self.tree,
-            self.measured,
+            columns | self.measured,
             self.total,
             fixed={},
             start=self.potentials,
@@ -155,7 +154,6 @@ class Learner:
         if len(clique) == 1:
             name = self.names[clique[0]]
             self.columns[name] = self.columns[name].combine(found)
-            self.measured[clique] = self._sum_groups(clique[0])
         else:
             known = self.measured.get(clique)
             self.measured[clique] = found if known is None else known.combine(found)
@@ -167,9 +165,11 @@ class Learner:
         return Variable(column, groups, get_marginal(column).to_probabilities(own.counts, self.total))
 
     def _sum_groups(self, place: int) -> Measurement:
-        """Return the noisy counts of a column's groups."""
-        own, variable = self.columns[self.names[place]], self.variables[place]
-        return Measurement(variable.sum_groups(own.counts), own.variance * variable.bins_per_group)
+        """Return the counts of a column's groups: of the possible counts, those nearest to the noisy ones."""
+        name, variable = self.names[place], self.variables[place]
+        own, total = self.columns[name], self.total
+        counts = total * get_marginal(self.schema.columns[name]).to_probabilities(own.counts, total)
+        return Measurement(variable.sum_groups(counts), own.variance * variable.bins_per_group)
 
     def finish(self) -> None:
         """Fit the potentials to convergence."""

@@ -22,8 +22,8 @@ from sundog.privacy.ledger import Budget
 from sundog.privacy.mechanisms.counts import compute_histogram_charge
 
 ONE_WAY = 0.10  # of the cost, for the marginals of single columns
-SCORES = 0.04  # of the cost, for choosing what a round measures
-MEASURED = (0.41, 0.41)  # of the cost, for what each round measures
+SCORES = 0.03  # of the cost, for choosing what a round measures
+MEASURED = (0.42, 0.42)  # of the cost, for what each round measures
 _CLIQUES = (1.5, 2.5)  # how many marginals each round measures at the most, for each column
 _UNITS = 16  # a marginal's noise is lowered by measuring it several times; this often, on average
 _EXPONENT = 2 / 3  # a marginal of k cells has a precision in proportion to k^(2/3): the least total variation in all
