@@ -192,7 +192,7 @@ def test_the_curator_hears_how_often_the_model_satisfies_the_rules() -> None:
     synth = Synthesizer("independent", epsilon=5.0, delta=1e-6)
     synth.fit(frame(), schema_of(), progress=lambda stage, _: heard.append(stage))
     (line,) = (stage for stage in heard if stage.startswith("rules: "))
-    assert line.endswith("% of the model's records satisfy them; sampling draws the others again")
+    assert line.endswith("% of the model's records satisfy them; sampling draws the others again\n")
 
 
 def test_a_model_that_hardly_ever_satisfies_the_rules_is_warned_of() -> None:

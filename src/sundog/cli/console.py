@@ -88,7 +88,7 @@ class _Lines:
         self.stage, self.started = name, time.perf_counter()
         self.said = self.started
         if "\n" in stage:
-            note(stage)
+            note(stage.rstrip())
             self.stage = ""
 
     def finish(self) -> None:
@@ -109,7 +109,7 @@ def _show_bar() -> Iterator[Progress]:
 
         def report(stage: str, done: float) -> None:
             if "\n" in stage:
-                bars.console.print(stage, highlight=False, markup=False)  # a column may be called [a]
+                bars.console.print(stage.rstrip(), highlight=False, markup=False)  # a column may be called [a]
             else:
                 bars.update(task, description=stage, completed=done)
 

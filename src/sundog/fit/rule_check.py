@@ -45,7 +45,7 @@ def report_acceptance(release: Release, progress: Progress) -> None:
     if not release.schema.bind_rules().rejects:
         return
     share = release.measure_acceptance()
-    progress(f"rules: {share:.1%} of the model's records satisfy them; sampling draws the others again", 0.0)
+    progress(f"rules: {share:.1%} of the model's records satisfy them; sampling draws the others again\n", 0.0)
     if share < 10 * LEAST_ACCEPTED:
         warnings.warn(
             f"only {share:.1%} of the model's records satisfy the rules of the schema, so that sampling is slow or "

@@ -8,8 +8,8 @@ from sundog.data.schema import Schema
 _FEW = 4000.0  # ε times records: with fewer, dependences between items or pixels are lost in the noise
 
 REASONS = {
-    "marginals": "every column has one value per record; it learns columns and pairs of them, and no structure that "
-    "shows only in three or more columns together",
+    "marginals": "every column has one value per record; it learns columns and pairs of them, in narrow tables also "
+    "triples, and nothing that shows only in more columns together",
     "rbm": "it learns which items, pixels and values occur together",
     "independent": "there are too few records, or people own several, to learn which items or pixels occur together",
     "gan": "there are series, public records of sets or images, or a GPU to train on",

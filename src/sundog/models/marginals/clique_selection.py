@@ -45,6 +45,11 @@ def expect_noise(expected: Integers, deviation: float) -> float:
     return float(math.sqrt(2 / math.pi) * deviation * kept.sum())
 
 
+def expect_chance(expected: Integers) -> float:
+    """Return the L1 distance between the counts of records and what is expected of them, by chance alone."""
+    return float(math.sqrt(2 / math.pi) * np.sqrt(expected).sum())
+
+
 def choose_by_scores(gains: Mapping[Clique, float], tree: GrowingTree, most: int, *, least: float) -> list[Clique]:
     """Return the cliques with the largest gains that the tree has room for, and add them to it.
 

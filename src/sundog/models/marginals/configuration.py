@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, ClassVar
 
 from pydantic import Field
@@ -24,3 +25,16 @@ class MarginalsConfiguration(Configuration):
     groups: Annotated[int, Field(ge=2, le=1000)] = Field(
         default=16, description="about how many groups of values an ordered column has in pairs"
     )
+    order: Annotated[int, Field(ge=2, le=3)] | None = Field(
+        default=None,
+        description="most columns of a marginal; by default 3 in tables of up to 5 columns, otherwise 2",
+    )
+
+    def choose_order(self, columns: int) -> int:
+        """Return the most columns that a marginal may have in a table of so many.
+
+        >>> MarginalsConfiguration().choose_order(5), MarginalsConfiguration().choose_order(6)
+        (3, 2)
+        """
+        few = math.comb(columns, 3) <= math.comb(columns, 2)
+        return self.order or (3 if few else 2)

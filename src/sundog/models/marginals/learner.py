@@ -22,6 +22,7 @@ from sundog.models.marginals.clique_selection import (
     choose_by_exponential_mechanism,
     choose_by_scores,
     divide_units,
+    expect_chance,
     expect_noise,
     score_cliques,
 )
@@ -41,6 +42,7 @@ Integers = npt.NDArray[np.int64]
 
 _OVERSAMPLING = 8  # records drawn for each record, to compare the model with the counts
 _MOST_DRAWN = 400_000
+_MOST_COUNTED = 2**16  # cells of a marginal of three columns
 _CAUTION = 2.0  # gains below the largest noise of all scores, times this, are not trusted
 _ITERATIONS, _TOLERANCE = 60, 1e-3  # of the fits between rounds
 _LAST_ITERATIONS, _LAST_TOLERANCE = 1000, 1e-4
@@ -69,7 +71,6 @@ class Learner:
         self.columns = dict(columns)
         self.variables = [self._group(name) for name in self.names]
         self.sizes = tuple(variable.size for variable in self.variables)
-        self.pairs = list(combinations(range(len(self.variables)), 2))
         self.measured: dict[Clique, Measurement] = {}
         self._bins = {name: get_marginal(self.schema.columns[name]).count(records.codes[name]) for name in self.names}
         self._values = [
@@ -114,9 +115,10 @@ class Learner:
         )
 
     def select(self, each: Round, ledger: Ledger) -> list[Clique]:
-        """Return the pairs to measure, chosen with noise; the caller has paid for it."""
-        expected = self._expect(self.pairs)
-        scores = score_cliques(self._count(self.pairs), expected, cap=self.cap)
+        """Return the marginals to measure, chosen with noise; the caller has paid for it."""
+        candidates = self._list_candidates(each.order)
+        expected = self._expect(candidates)
+        scores = score_cliques(self._count(candidates), expected, cap=self.cap)
         tree = GrowingTree(self.sizes, self.measured, self.configuration.cells)
         event = each.choice.event
         if isinstance(event, Pure):
@@ -128,6 +130,13 @@ class Learner:
         largest = event.sigma * math.sqrt(2 * math.log(max(2, len(scores))))  # about, of the noise
         gains = self._compute_gains(each, expected, noisy)
         return choose_by_scores(gains, tree, each.cliques, least=_CAUTION * largest)
+
+    def _list_candidates(self, order: int) -> list[Clique]:
+        """Return all pairs, and all larger cliques up to an order that are not too large to count."""
+        places = range(len(self.names))
+        larger = (clique for size in range(3, order + 1) for clique in combinations(places, size))
+        fitting = [clique for clique in larger if math.prod(self.sizes[v] for v in clique) <= _MOST_COUNTED]
+        return [*combinations(places, 2), *fitting]
 
     def divide(self, each: Round, pairs: Sequence[Clique]) -> dict[Clique, int]:
         """Return how often to measure each pair of a round, and each private column again: fewer pairs leave more.
@@ -190,10 +199,19 @@ class Learner:
         return {clique: np.rint(cells * (self.total / drawn)).astype(np.int64) for clique, cells in counts.items()}
 
     def _compute_gains(self, each: Round, expected: Mapping[Clique, Integers], scores: Integers) -> dict[Clique, float]:
-        """Return how much nearer a measurement would bring the model to each clique, in units of `cap` records."""
+        """Return how much nearer a measurement would bring the model to each clique, in units of `cap` records.
+
+        Of a triple only what no pair in it explains counts, beyond what chance leaves in so many cells.
+        """
         deviation = each.sigma * math.sqrt(self.cap * (each.cliques + len(self.names)) / each.units)
-        gains = {}
-        for (clique, cells), score in zip(expected.items(), scores.tolist(), strict=True):
+        gains: dict[Clique, float] = {}
+        score = dict(zip(expected, scores.tolist(), strict=True))
+        for clique, cells in expected.items():
+            left = expect_noise(cells, deviation)
+            explained = 0.0
+            if len(clique) > 2:
+                left += expect_chance(cells)
+                explained = max(score[pair] for pair in combinations(clique, 2))
             weight = self.weight if self.target in clique else 1.0
-            gains[clique] = weight * (score - expect_noise(cells, deviation) / self.cap)
+            gains[clique] = weight * (score[clique] - explained - left / self.cap)
         return gains

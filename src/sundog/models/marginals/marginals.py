@@ -1,8 +1,8 @@
 """A graphical model of noisy marginals (after McKenna, Miklau and Sheldon 2021): the best that is known for tables.
 
-1. Measure the marginal of every column, and put its rare values into groups. 2. In a few rounds: score all pairs of
-columns by how far the model is from the data, measure the worst, each with noise by its size, and fit the model again.
-3. Records are drawn from the model exactly, also under conditions.
+1. Measure the marginal of every column, and put its rare values into groups. 2. In two rounds: score all pairs of
+columns, and in narrow tables triples, by how far the model is from the data, measure the worst, each with noise by its
+size, and fit the model again. 3. Records are drawn from the model exactly, also under conditions.
 
 The model is the distribution of largest entropy that explains the measurements: a product of one potential for each
 measured marginal. Exact inference on a bucket tree bounds which pairs it can hold.
@@ -103,7 +103,10 @@ class Marginals:
             for own, measured in zip(units, _run_round(number, each, learners, plan, ledger, context), strict=True):
                 own.append(measured)
         context.progress("fitting the model", 0.0)
-        return [cls._finish(learner, own) for learner, own in zip(learners, units, strict=True)]
+        models = [cls._finish(learner, own) for learner, own in zip(learners, units, strict=True)]
+        if plan.rounds:
+            context.progress(_describe_measured(models), 1.0)
+        return models
 
     @classmethod
     def _finish(cls, learner: Learner, units: Sequence[Mapping[Clique, int]]) -> Self:
@@ -184,6 +187,18 @@ class Marginals:
             clique: state.tensors[name_potential_key(place)].copy() for place, clique in enumerate(released.cliques)
         }
         return cls(schema, marginals, groups, potentials, released.records, released.units)
+
+
+def _describe_measured(models: Sequence[Marginals]) -> str:
+    """Return how many marginals of several columns were measured, or what it means that none was."""
+    counts = [len(model.potentials) - len(model.groups) for model in models]
+    if any(counts):
+        return f"{', '.join(map(str, counts))} pairs or triples of columns stood out of the noise and were measured\n"
+    return (
+        "no pair of columns stood out of the noise, so that all columns are independent in this release; structure "
+        "that shows only in three or more columns together, such as parity, cannot be learned from pairs "
+        "(try --set order=3, or --model rbm)\n"
+    )
 
 
 # --- the marginals of columns ---

@@ -31,15 +31,17 @@ _EXPONENT = 2 / 3  # a marginal of k cells has a precision in proportion to k^(2
 
 @dataclass(frozen=True)
 class Round:
-    """A round: all pairs of columns are scored, and the best are measured.
+    """A round: all marginals up to an order are scored, and the best are measured.
 
     Args:
+        order: the most columns of a marginal.
         choice: what choosing costs: noise on every score, or an exponential mechanism for every marginal.
         cliques: how many marginals are measured, at the most.
         units: how many measurements there are, of all marginals together.
         sigma: of the noise in each cell of a measurement.
     """
 
+    order: int
     choice: Charge
     cliques: int
     units: int
@@ -79,7 +81,7 @@ def plan_marginals(
     """Return the plan that, together with what was charged before, spends the budget."""
 
     def plan(scale: float) -> MarginalsPlan:
-        sigma, rounds = _divide_one_way(schema, scale), _divide_rounds(schema, scale)
+        sigma, rounds = _divide_one_way(schema, scale), _divide_rounds(schema, configuration, scale)
         return MarginalsPlan(configuration, tuple(_list_charges(schema, sigma, rounds)), sigma, rounds)
 
     if not plan(1.0).charges:
@@ -95,17 +97,24 @@ def _divide_one_way(schema: Schema, scale: float) -> dict[str, float]:
     return {name: scale * math.sqrt(whole / (ONE_WAY * each.cells**_EXPONENT)) for name, each in found.items()}
 
 
-def _divide_rounds(schema: Schema, scale: float) -> tuple[Round, ...]:
+def _divide_rounds(schema: Schema, configuration: MarginalsConfiguration, scale: float) -> tuple[Round, ...]:
     scalars = list_scalars(schema)
-    columns, pairs = len(scalars), math.comb(len(scalars), 2)
-    if not pairs or all(schema.columns[name].public for name in scalars):
+    columns = len(scalars)
+    if columns < 2 or all(schema.columns[name].public for name in scalars):
         return ()
     found = []
     for number, (share, per_column) in enumerate(zip(MEASURED, _CLIQUES, strict=True)):
-        cliques = min(math.ceil(per_column * columns), pairs)
+        # Triples come last: what shows in pairs is known by then.
+        order = configuration.choose_order(columns) if number == len(MEASURED) - 1 else 2
+        purpose = name_choice_purpose(number)
+        for most in range(order, 1, -1):
+            candidates = sum(math.comb(columns, size) for size in range(2, most + 1))
+            cliques = min(math.ceil(per_column * columns), candidates)
+            choice = _plan_choice(schema, candidates, cliques, scale, purpose)
+            if isinstance(choice.event, DiscreteGaussian):  # triples are judged by the noisy scores of their pairs
+                break
         units = _UNITS * (cliques + columns)  # each column is measured again
-        choice = _plan_choice(schema, pairs, cliques, scale, name_choice_purpose(number))
-        found.append(Round(choice, cliques, units, scale * math.sqrt(units / share)))
+        found.append(Round(most, choice, cliques, units, scale * math.sqrt(units / share)))
     return tuple(found)
 
 
