@@ -30,7 +30,6 @@ from tabular.measures import measure
 
 DELTA = 1e-5
 OURS = "marginals"
-FOLDER = Path(__file__).parents[1] / ".peers"
 MEASURES = {
     "distance": ("two-way distance", ""),
     "auc": ("boosting AUC", ""),
@@ -48,7 +47,7 @@ def extend(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.5, 1.0, 3.0])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these contestants")
-    parser.add_argument("--peers", type=Path, default=FOLDER, help="the folder of the peers' environments")
+    parser.add_argument("--peers", type=Path, default=peers.FOLDER, help="the folder of the peers' environments")
     parser.add_argument("--make-peers", action="store_true", help="install the peers there, and do nothing else")
     parser.add_argument("--keep", type=Path, help="read what peers were measured at from this file, and add to it")
 
