@@ -71,6 +71,22 @@ def test_classifiers_learn_what_is_there_and_nothing_else() -> None:
     assert (constant["auc"], constant["forest"]) == (0.5, 0.5)
 
 
+def test_a_longer_estimate_has_the_same_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tabular.convergence import fit_longer
+    from tabular.measures import pair_distance
+
+    given = table()
+
+    def compare(times: int) -> float:
+        usual, longer = fit_longer(given, epsilon=1.0, delta=1e-5, seed=0, times=times)
+        return pair_distance(given.encode(usual), given.encode(longer))
+
+    assert compare(1) == 0
+    assert compare(4) < 0.01
+    monkeypatch.setattr("sundog.models.marginals.learner._LAST_TOLERANCE", 0.3)
+    assert compare(4) > 0.01
+
+
 def test_peers_get_bins_and_values_come_back_within_them(tmp_path: Path) -> None:
     from tabular.measures import pair_distance
     from tabular.peers import read_bins, write_bins
