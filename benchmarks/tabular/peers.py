@@ -93,21 +93,22 @@ def draw_through_bins(
 
 
 def write_bins(table: Table, path: Path) -> None:
-    """Write the bins of the real records, and how many bins each column has."""
-    bins = {name: make_bins(column) for name, column in table.binned.columns.items()}
+    """Write the bins of the real records, and how many bins each column has; without columns that rules derive."""
+    bins = {name: make_bins(column) for name, column in table.binned.modelled.columns.items()}
     records = table.encode(table.train)
     codes = np.column_stack([each.to_bins(records.codes[name]) for name, each in bins.items()])
     np.savez_compressed(path, codes=codes, sizes=np.array([each.count for each in bins.values()]))
 
 
 def read_bins(table: Table, path: Path, *, seed: int) -> pd.DataFrame:
-    """Return records whose bins were written; values are uniform within them."""
+    """Return records whose bins were written; values are uniform within them, and derived columns follow the rules."""
     rng = np.random.default_rng(seed)
     with np.load(path) as file:
         drawn = file["codes"]
-    columns = zip(table.binned.columns.items(), drawn.T, strict=True)
+    columns = zip(table.binned.modelled.columns.items(), drawn.T, strict=True)
     codes = {name: make_bins(column).to_codes(own.astype(np.int64), rng) for (name, column), own in columns}
-    return to_frame(Records(table.binned, codes, len(drawn)))
+    codes, _ = table.binned.bind_rules().derive(codes)
+    return to_frame(Records(table.binned, {name: codes[name] for name in table.binned.columns}, len(drawn)))
 
 
 def _install(python: Path, *what: str) -> None:

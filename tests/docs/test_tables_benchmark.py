@@ -102,6 +102,23 @@ def test_peers_get_bins_and_values_come_back_within_them(tmp_path: Path) -> None
     assert (back["job"] == given.train["job"]).all()
 
 
+def test_peers_do_not_learn_what_rules_derive(tmp_path: Path) -> None:
+    from tabular.datasets import Table
+    from tabular.peers import read_bins, write_bins
+
+    given, path = table(), tmp_path / "table.npz"
+    rule = {"column": "sick", "from": "job", "table": {"cook": False, "nurse": False, "?": True}}
+    schema = sundog.Schema.from_dict({"columns": {"sick": {"type": "boolean"}, **COLUMNS}, "rules": [rule]})
+    records = given.train.assign(sick=given.train["job"] == "?")
+    derived = Table("people", records, records, schema, given.edges, "rich", True)
+    write_bins(derived, path)
+    with np.load(path) as file:
+        assert file["sizes"].tolist() == [3, 3, 4, 2]
+    back = read_bins(derived, path, seed=0)
+    assert list(back) == ["sick", *COLUMNS]
+    assert (back["sick"] == (back["job"] == "?")).all()
+
+
 def test_an_adapter_writes_records_and_their_cost(tmp_path: Path) -> None:
     given, drawn = tmp_path / "table.npz", tmp_path / "drawn.npz"
     np.savez(given, codes=np.arange(8).reshape(4, 2) % 2, sizes=np.array([2, 2]))
