@@ -10,7 +10,7 @@ bins. Peers run in environments of their own, which `--make-peers` installs; tho
 learn numbers in the very bins that distances are taken with, and pay nothing for those.
 
     SUNDOG_DATA=../shared/data python benchmarks/tables.py [--quick] [--json FILE] [--table NAME] [--epsilons E ...]
-        [--seeds N] [--only NAME ...] [--make-peers] [--peers FOLDER] [--keep FILE]
+        [--seeds N] [--only NAME ...] [--make-peers] [--peers FOLDER] [--keep FILE] [--jobs N]
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -53,6 +55,7 @@ def extend(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--peers", type=Path, default=peers.FOLDER, help="the folder of the peers' environments")
     parser.add_argument("--make-peers", action="store_true", help="install the peers there, and do nothing else")
     parser.add_argument("--keep", type=Path, help="read what peers were measured at from this file, and add to it")
+    parser.add_argument("--jobs", type=int, default=1, help="how many peers to measure at the same time")
 
 
 def main() -> None:
@@ -68,35 +71,62 @@ def main() -> None:
         print(absent)
         return
     rows: list[Row] = []
+    kept = Kept(options.keep)
+    measure_ahead(table, options, kept)
     for epsilon in options.epsilons:
-        found = {name: figures for name, figures in measure_all(table, epsilon, options) if figures}
+        found = {name: figures for name, figures in measure_all(table, epsilon, options, kept) if figures}
         show(f"{table.name}, ε = {epsilon:g}", found)
         rows += compare(f"{table.name} ε={epsilon:g}", found)
         rows += [check_convergence(table, epsilon)] if OURS in found else []
     publish(rows, options)
 
 
-def measure_all(table: Table, epsilon: float, options: argparse.Namespace) -> Iterator[tuple[str, list[Figures]]]:
+def measure_all(
+    table: Table, epsilon: float, options: argparse.Namespace, kept: Kept
+) -> Iterator[tuple[str, list[Figures]]]:
     """Yield the figures of each contestant, for each seed."""
-    trees = 20 if options.quick else 200
-
-    def judge(draw: Draw, seed: int) -> Figures:
-        synthetic, cost = draw(table, epsilon=epsilon, seed=seed)
-        return measure(table, synthetic, seed=seed, trees=trees) | cost
-
     for name, draw in list_models(quick=options.quick).items():
         if options.only is None or name in options.only:
-            yield name, [judge(draw, seed) for seed in range(options.seeds)]
-    kept = Kept(options.keep)
-    for peer in () if options.quick else peers.PEERS:
-        if options.only is None or peer.name in options.only:
-            draw = partial(peer.fit_and_draw, folder=options.peers, delta=DELTA)
-            keys = [f"{table.name}, {peer.name}, ε={epsilon:g}, seed {seed}" for seed in range(options.seeds)]
-            if not peer.is_installed(options.peers):
-                keys = [key for key in keys if key in kept.figures]
-            if not keys:
-                print(f"without {peer.name}, which is not installed (see --make-peers)")
-            yield peer.name, [kept.get(key, partial(judge, draw, seed)) for seed, key in enumerate(keys)]
+            yield name, [judge(draw, table, epsilon, options, seed) for seed in range(options.seeds)]
+    for peer in list_peers(options):
+        work = plan_peer(peer, table, epsilon, options, kept)
+        if not work:
+            print(f"without {peer.name}, which is not installed (see --make-peers)")
+        yield peer.name, [kept.get(key, measure) for key, measure in work]
+
+
+def measure_ahead(table: Table, options: argparse.Namespace, kept: Kept) -> None:
+    """Measure peers several at a time, those that take longest first."""
+    plans = [
+        plan_peer(peer, table, epsilon, options, kept)
+        for peer in list_peers(options)
+        for epsilon in sorted(options.epsilons, reverse=True)
+    ]
+    if options.jobs > 1:
+        with ThreadPoolExecutor(options.jobs) as pool:
+            for done in [pool.submit(kept.get, key, measure) for plan in plans for key, measure in plan]:
+                done.result()
+
+
+def judge(draw: Draw, table: Table, epsilon: float, options: argparse.Namespace, seed: int) -> Figures:
+    """Return what a contestant is measured at."""
+    synthetic, cost = draw(table, epsilon=epsilon, seed=seed)
+    return measure(table, synthetic, seed=seed, trees=20 if options.quick else 200) | cost
+
+
+def list_peers(options: argparse.Namespace) -> list[peers.Peer]:
+    """Return the peers that were asked for; none if it is to be quick."""
+    return [peer for peer in peers.PEERS if not options.quick and (options.only is None or peer.name in options.only)]
+
+
+def plan_peer(
+    peer: peers.Peer, table: Table, epsilon: float, options: argparse.Namespace, kept: Kept
+) -> list[tuple[str, Callable[[], Figures]]]:
+    """Return a key for each seed, and what measures it; without an installed peer only those that are in the file."""
+    draw = partial(peer.fit_and_draw, folder=options.peers, delta=DELTA)
+    keys = [f"{table.name}, {peer.name}, ε={epsilon:g}, seed {seed}" for seed in range(options.seeds)]
+    work = [(key, partial(judge, draw, table, epsilon, options, seed)) for seed, key in enumerate(keys)]
+    return [each for each in work if peer.is_installed(options.peers) or each[0] in kept.figures]
 
 
 def list_models(*, quick: bool) -> dict[str, Draw]:
@@ -121,16 +151,18 @@ class Kept:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self.figures: dict[str, Figures] = {}
+        self._lock = Lock()
         self._read()
 
     def get(self, key: str, measure: Callable[[], Figures]) -> Figures:
         """Return what is in the file; measure it first if it is not."""
         if key not in self.figures:
             figures = measure()
-            self._read()  # another process may have added to it
-            self.figures[key] = figures
-            if self.path is not None:
-                self.path.write_text(json.dumps(self.figures, indent=1, ensure_ascii=False) + "\n")
+            with self._lock:
+                self._read()  # another process may have added to it
+                self.figures[key] = figures
+                if self.path is not None:
+                    self.path.write_text(json.dumps(self.figures, indent=1, ensure_ascii=False) + "\n")
         return self.figures[key]
 
     def _read(self) -> None:

@@ -6,6 +6,7 @@ import itertools
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,26 @@ def test_figures_of_peers_are_measured_once(tmp_path: Path) -> None:
     assert len(asked) == 1
     Kept(None).get("a peer", measure)
     assert len(asked) == 2
+
+
+def test_peers_are_measured_several_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from argparse import Namespace
+
+    import tables
+
+    both = threading.Barrier(2, timeout=60)
+
+    def judge(draw: Any, table: Any, epsilon: float, options: Any, seed: int) -> dict[str, float]:
+        both.wait()
+        return {"auc": epsilon + seed}
+
+    monkeypatch.setattr(tables, "judge", judge)
+    monkeypatch.setattr("tabular.peers.Peer.is_installed", lambda *_: True)
+    asked = Namespace(quick=False, only=["AIM, converged"], peers=tmp_path, epsilons=[1.0, 3.0], seeds=1, jobs=2)
+    kept = tables.Kept(tmp_path / "kept.json")
+    tables.measure_ahead(table(), asked, kept)
+    ahead = {f"people, AIM, converged, ε={epsilon}, seed 0": {"auc": epsilon} for epsilon in (1, 3)}
+    assert tables.Kept(tmp_path / "kept.json").figures == kept.figures == ahead
 
 
 def test_rows_have_our_model_beside_each_other_contestant() -> None:
