@@ -41,7 +41,8 @@ class ReleasedMixture(ReleasedModel):
             read_model(state.config["of"], private, part) for part in split_components(state)
         ]
         self.records = state.config["records"]
-        self.assumptions = [PUBLIC_RECORDS] if state.config["public"] else []
+        own = [PUBLIC_RECORDS] if state.config["public"] else []
+        self.assumptions = list(dict.fromkeys([*own, *(line for each in self.components for line in each.assumptions)]))
         self.choices = {CLUSTER: len(self.components)}
 
     def find_unpaid(self, charges: Sequence[Charge]) -> list[str]:

@@ -16,9 +16,10 @@ class MarginalsConfiguration(Configuration):
     """A graphical model of noisy marginals of one, two and more columns."""
 
     name: ClassVar[str] = "marginals"
-    options: ClassVar[frozenset[str]] = frozenset({"clusters"})
+    options: ClassVar[frozenset[str]] = frozenset({"clusters", "public"})
     counts_records: ClassVar[bool] = False  # the marginals themselves tell
 
+    public: bool = False
     cells: Annotated[int, Field(ge=1000, le=MOST_CELLS)] = Field(
         default=1_000_000, description="cells that exact inference may take: more allow more pairs, and take longer"
     )

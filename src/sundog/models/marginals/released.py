@@ -13,10 +13,13 @@ from sundog.errors import ReleaseError
 from sundog.models.independent.released import check_marginal, list_due_marginals, name_marginal_key
 from sundog.models.marginals.bucket_tree import Clique, eliminate
 from sundog.models.marginals.configuration import MOST_CELLS
+from sundog.models.marginals.impossible_cells import find_impossible
+from sundog.models.marginals.variable import Variable
 from sundog.models.protocol import State
 from sundog.models.released import MOST_RECORDS, DueCharge, ReleasedModel, find_unpaid_counts, is_whole
 from sundog.privacy.events import Charge
 
+PUBLIC_RECORDS = "the records that were given as public, with which the model began"
 _MOST_CLIQUES = 10_000
 
 
@@ -32,8 +35,10 @@ class ReleasedMarginals(ReleasedModel):
 
     def __init__(self, schema: Schema, state: State) -> None:
         config, scalars = state.config, list_scalars(schema)
-        if set(config) != {"records", "cliques", "units"} or not is_whole(config["records"], MOST_RECORDS):
+        if set(config) != {"records", "cliques", "units", "public"} or not is_whole(config["records"], MOST_RECORDS):
             raise _make_refusal("its configuration is not one")
+        if type(config["public"]) is not bool:
+            raise _make_refusal("it does not say whether it began with public records")
         cliques = _read_cliques(config["cliques"], len(scalars))
         if set(state.tensors) != {
             *_list_column_keys(schema),
@@ -42,15 +47,17 @@ class ReleasedMarginals(ReleasedModel):
             raise _make_refusal("it has other arrays")
         for place, (name, column) in enumerate(schema.columns.items()):
             check_marginal(name, column, state.tensors[name_marginal_key(place)])
-        sizes = [_check_groups(schema, name, state) for name in scalars]
-        if eliminate(sizes, cliques).cells > MOST_CELLS:
+        variables = {name: _read_variable(schema, name, state) for name in scalars}
+        sizes = [variable.size for variable in variables.values()]
+        if eliminate(sizes, [*cliques, *find_impossible(schema, variables)]).cells > MOST_CELLS:
             raise _make_refusal("its cliques take more memory than any fit allows")
         for place, clique in enumerate(cliques):
             potential = state.tensors[name_potential_key(place)]
             shape = tuple(sizes[v] for v in clique)
             if potential.dtype != np.float64 or potential.shape != shape or not np.isfinite(potential).all():
                 raise _make_refusal("a potential is not that of its columns")
-        self.schema, self.records, self.cliques = schema, config["records"], cliques
+        self.schema, self.records, self.cliques, self.public = schema, config["records"], cliques, config["public"]
+        self.assumptions = [PUBLIC_RECORDS] if self.public else []
         self.units = _read_units(config["units"], len(cliques))
 
     def find_unpaid(self, charges: Sequence[Charge]) -> list[str]:
@@ -98,14 +105,15 @@ def _list_column_keys(schema: Schema) -> list[str]:
     return [*map(name_marginal_key, places.values()), *(name_groups_key(places[name]) for name in list_scalars(schema))]
 
 
-def _check_groups(schema: Schema, name: str, state: State) -> int:
-    """Return how many groups a column has; raise ReleaseError if they are not those of its bins."""
-    groups = state.tensors[name_groups_key(list(schema.columns).index(name))]
+def _read_variable(schema: Schema, name: str, state: State) -> Variable:
+    """Return a column as a variable; raise ReleaseError if its groups are not those of its bins."""
+    place = list(schema.columns).index(name)
+    groups = state.tensors[name_groups_key(place)]
     if groups.dtype != np.int64 or groups.shape != (schema.columns[name].bin_count,):
         raise _make_refusal(f"the groups of column {name!r} are not those of its bins")
     if groups.min() < 0 or groups.max() >= len(groups) or len(np.unique(groups)) != groups.max() + 1:
         raise _make_refusal(f"the groups of column {name!r} are not numbered from 0")
-    return int(groups.max()) + 1
+    return Variable(schema.columns[name], groups, state.tensors[name_marginal_key(place)])
 
 
 def _read_cliques(given: Any, columns: int) -> list[Clique]:

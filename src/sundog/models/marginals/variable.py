@@ -77,6 +77,11 @@ class Variable:
         return self._sum_by_group(counts)
 
     @cached_property
+    def cells(self) -> list[CodeSet]:
+        """The codes of each group."""
+        return [self.bins.to_code_set(members.tolist()) for members in self._members]
+
+    @cached_property
     def bins_per_group(self) -> Integers:
         """How many bins each group has."""
         return np.bincount(self.groups)
