@@ -29,7 +29,7 @@ from sundog.models.marginals.clique_selection import (
 )
 from sundog.models.marginals.configuration import MarginalsConfiguration
 from sundog.models.marginals.counting import count_cliques
-from sundog.models.marginals.estimation import Measurement, estimate_potentials
+from sundog.models.marginals.estimation import COLUMN_PRIOR, PAIR_PRIOR, Measurement, estimate_potentials
 from sundog.models.marginals.expectation import expect_counts
 from sundog.models.marginals.impossible_cells import find_impossible
 from sundog.models.marginals.inference import Factors, Floats, merge_factors
@@ -72,10 +72,11 @@ class Learner:
         self.cap, self.weight, self.names = self.schema.cap, bound_weight(self.schema), list_scalars(self.schema)
         self.target = self.names.index(self.schema.target) if self.schema.target in self.names else None
         self.columns = dict(columns)
-        self.variables = [self._group(name) for name in self.names]
+        known = {} if public is None else count_bins(public)
+        self.variables = [self._group(name, known.get(name)) for name in self.names]
         self.sizes = tuple(variable.size for variable in self.variables)
         self.measured: dict[Clique, Measurement] = {}
-        self._bins = {name: get_marginal(self.schema.columns[name]).count(records.codes[name]) for name in self.names}
+        self._bins = count_bins(records)
         self._values = self._encode(records)
         self._counts: dict[Clique, Integers] = {}
         self.impossible = find_impossible(self.schema, dict(zip(self.names, self.variables, strict=True)))
@@ -116,6 +117,7 @@ class Learner:
             start=self.potentials,
             iterations=iterations,
             tolerance=tolerance,
+            column_prior=PAIR_PRIOR if self.prior else COLUMN_PRIOR,
         )
 
     def select(self, each: Round, ledger: Ledger) -> list[Clique]:
@@ -176,10 +178,13 @@ class Learner:
             known = self.measured.get(clique)
             self.measured[clique] = found if known is None else known.combine(found)
 
-    def _group(self, name: str) -> Variable:
+    def _group(self, name: str, public: Integers | None) -> Variable:
+        """Return a column in groups; what is frequent in private or in public records is a group of its own."""
         column, own = self.schema.columns[name], self.columns[name]
-        deviation = math.sqrt(float(own.variance))
-        groups = group_bins(column, own.counts, deviation=deviation, most=self.configuration.groups)
+        counts, deviation = own.counts, math.sqrt(float(own.variance))
+        if public is not None:
+            counts, deviation = np.maximum(counts / deviation, public), 1.0
+        groups = group_bins(column, counts, deviation=deviation, most=self.configuration.groups)
         return Variable(column, groups, get_marginal(column).to_probabilities(own.counts, self.total))
 
     def _sum_groups(self, place: int) -> Measurement:
@@ -232,3 +237,9 @@ class Learner:
             weight = self.weight if self.target in clique else 1.0
             gains[clique] = weight * (score[clique] - explained - left / self.cap)
         return gains
+
+
+def count_bins(records: Records) -> dict[str, Integers]:
+    """Return the exact counts of each scalar column's bins."""
+    columns = records.schema.columns
+    return {name: get_marginal(columns[name]).count(records.codes[name]) for name in list_scalars(records.schema)}
