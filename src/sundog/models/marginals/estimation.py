@@ -60,7 +60,7 @@ def estimate_potentials(
         start: potentials to start from.
         iterations: of L-BFGS, at the most.
         tolerance: stop as soon as the largest scaled gradient is below this share of what it was without potentials.
-        column_prior: λ of single columns; that of pairs where the fixed factors already say how columns are distributed.
+        column_prior: λ of single columns; that of pairs where the fixed factors already describe columns.
     """
     layout = CliqueLayout(tree, measured)
     if not layout.size:
