@@ -179,7 +179,7 @@ def test_noise_has_the_scale_that_was_charged(factor: float, monkeypatch: pytest
     plan = Marginals.plan(schema, Budget(1.0, 1e-6), MarginalsConfiguration(), already=(), records=None)
     each = plan.rounds[0]
     columns = {name: Measurement(np.full(100, 1e9), np.array(1.0)) for name in "ab"}  # each value a group of its own
-    learner = Learner(records, columns, MarginalsConfiguration(groups=100), np.random.default_rng(0))
+    learner = Learner(records, columns, MarginalsConfiguration(groups=100), plan.scale, np.random.default_rng(0))
     ledger = Ledger(epsilon=1.0, delta=1e-6, noise=NoiseSource.seeded(3))
     noise = learner.measure(each, (0, 1), 5, ledger)
     statistic = float((noise.astype(np.float64) ** 2).sum() / (5 * each.sigma**2))

@@ -36,7 +36,7 @@ from sundog.models.marginals.inference import Factors, Floats, merge_factors
 from sundog.models.marginals.marginals_plan import Round
 from sundog.models.marginals.public_prior import fit_public_prior
 from sundog.models.marginals.released import list_scalars
-from sundog.models.marginals.variable import Variable, group_bins
+from sundog.models.marginals.variable import Variable, choose_groups, group_bins
 from sundog.privacy.events import DiscreteGaussian, Pure
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.mechanisms.counts import Histogram, draw_histogram_noise
@@ -56,6 +56,7 @@ class Learner:
         records: the private records.
         columns: the noisy counts of each column.
         configuration: of the model.
+        scale: the noise of one measurement with the whole budget.
         rng: for records drawn from the model.
         public: records to start from, if there are any.
     """
@@ -65,6 +66,7 @@ class Learner:
         records: Records,
         columns: Mapping[str, Measurement],
         configuration: MarginalsConfiguration,
+        scale: float,
         rng: np.random.Generator,
         public: Records | None = None,
     ) -> None:
@@ -72,6 +74,7 @@ class Learner:
         self.cap, self.weight, self.names = self.schema.cap, bound_weight(self.schema), list_scalars(self.schema)
         self.target = self.names.index(self.schema.target) if self.schema.target in self.names else None
         self.columns = dict(columns)
+        self._groups = configuration.groups or choose_groups(self.total, noise=scale * math.sqrt(self.cap))
         known = {} if public is None else count_bins(public)
         self.variables = [self._group(name, known.get(name)) for name in self.names]
         self.sizes = tuple(variable.size for variable in self.variables)
@@ -184,7 +187,7 @@ class Learner:
         counts, deviation = own.counts, math.sqrt(float(own.variance))
         if public is not None:
             counts, deviation = np.maximum(counts / deviation, public), 1.0
-        groups = group_bins(column, counts, deviation=deviation, most=self.configuration.groups)
+        groups = group_bins(column, counts, deviation=deviation, most=self._groups)
         return Variable(column, groups, get_marginal(column).to_probabilities(own.counts, self.total))
 
     def _sum_groups(self, place: int) -> Measurement:

@@ -243,7 +243,7 @@ def _measure_columns(
             columns[name] = Measurement(noisy[f"{number}.{place}"].astype(np.float64), np.array(cap * noise**2))
         rng = np.random.default_rng(seeds[number])
         public = context.public if plan.configuration.public else None
-        learners.append(Learner(fragment, columns, plan.configuration, rng, public))
+        learners.append(Learner(fragment, columns, plan.configuration, plan.scale, rng, public))
     return learners
 
 
