@@ -60,10 +60,16 @@ def test_pairs_of_public_records_are_kept_where_the_budget_is_small() -> None:
     assert distances[1] < 0.7 * distances[0]
 
 
+def test_what_only_public_records_say_is_not_called_measured() -> None:
+    model = fit(make_chain(500), make_chain(2000, seed=1), epsilon=0.1)
+    assert [clique for clique in model.potentials if len(clique) == 2]
+    assert model.list_measured() == []
+
+
 def test_pairs_that_differ_from_public_records_are_measured() -> None:
     private, misleading = make_chain(20_000, shift=2), make_chain(2000, seed=1)
     model = fit(private, misleading, epsilon=2.0)
-    assert {clique for clique in model.potentials if len(clique) == 2} >= {(0, 1), (1, 2), (2, 3)}
+    assert {*model.list_measured()} >= {(0, 1), (1, 2), (2, 3)}
     assert measure_distance(private, model) < 0.02
 
 

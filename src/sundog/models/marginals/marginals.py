@@ -122,6 +122,11 @@ class Marginals:
         marginals, total = learner.compute_marginals(), max(1, learner.total)
         return cls(learner.schema, marginals, groups, potentials, total, counts, public=public)
 
+    def list_measured(self) -> list[Clique]:
+        """Return the cliques of several columns that were measured; others are those of public records."""
+        units = zip(self.potentials, *self.units, strict=True)
+        return [clique for clique, *counts in units if len(clique) > 1 and any(counts)]
+
     # --- drawing ---
 
     @functools.cached_property
@@ -202,9 +207,11 @@ class Marginals:
 
 def _describe_measured(models: Sequence[Marginals]) -> str:
     """Return how many marginals of several columns were measured, or what it means that none was."""
-    counts = [len(model.potentials) - len(model.groups) for model in models]
+    counts = [len(model.list_measured()) for model in models]
     if any(counts):
         return f"{', '.join(map(str, counts))} pairs or triples of columns stood out of the noise and were measured\n"
+    if models[0].public:
+        return "no pair of columns differs from the public records by more than the noise\n"
     return (
         "no pair of columns stood out of the noise, so that all columns are independent in this release; structure "
         "that shows only in three or more columns together, such as parity, cannot be learned from pairs "
