@@ -194,15 +194,15 @@ def test_the_noise_that_is_listed_is_that_of_the_measurements(
     """Of pairs all there is; of a column what the rounds added to its own marginal."""
     exact = make_table(5000)
     learners: list[Learner] = []
-    finish = Learner.finish
+    compute = Learner.compute_marginals
 
-    def keep(learner: Learner) -> None:
+    def keep(learner: Learner) -> dict[str, Any]:
         learners.append(learner)
-        finish(learner)
+        return compute(learner)
 
     schema = Schema.from_dict({**exact.schema.to_dict(), **people})
     records = Records(schema, exact.codes, 5000)
-    monkeypatch.setattr(Learner, "finish", keep)
+    monkeypatch.setattr(Learner, "compute_marginals", keep)
     plan = Marginals.plan(schema, Budget(5.0, 1e-6), MarginalsConfiguration(), already=(), records=None)
     ledger = Ledger(epsilon=5.0, delta=1e-6, noise=NoiseSource.seeded(0))
     model = Marginals.fit(records, plan, ledger, FitContext(seed=0))
