@@ -16,8 +16,15 @@ from sundog.models.marginals.configuration import MOST_CELLS
 from sundog.models.marginals.impossible_cells import find_impossible
 from sundog.models.marginals.variable import Variable
 from sundog.models.protocol import State
-from sundog.models.released import MOST_RECORDS, DueCharge, ReleasedModel, find_unpaid_counts, is_whole
-from sundog.privacy.events import Charge
+from sundog.models.released import (
+    MOST_RECORDS,
+    DueCharge,
+    MeasuredMarginal,
+    ReleasedModel,
+    find_unpaid_counts,
+    is_whole,
+)
+from sundog.privacy.events import Charge, DiscreteGaussian
 
 PUBLIC_RECORDS = "the records that were given as public, with which the model began"
 _MOST_CLIQUES = 10_000
@@ -69,6 +76,22 @@ class ReleasedMarginals(ReleasedModel):
         chosen = {charge.purpose for charge in charges if charge.event.kind in ("discrete_gaussian", "pure")}
         choices = [name_choice_purpose(number) for number in range(len(self.units))]
         return missing + [purpose for purpose in choices if purpose not in chosen]
+
+    def list_measured(self, charges: Sequence[Charge]) -> list[MeasuredMarginal]:
+        """Return what the rounds measured, in the order of the columns; a round that nothing paid for is left out."""
+        names, cap = list_scalars(self.schema), self.schema.cap
+        sigmas = {(c.purpose, c.count): c.event.sigma for c in charges if isinstance(c.event, DiscreteGaussian)}
+        precision = np.zeros(len(self.cliques))
+        for number, units in enumerate(self.units):
+            sigma = sigmas.get((name_measured_purpose(number), sum(units) * cap))
+            if sigma is not None:
+                precision += np.array(units, np.float64) / (cap * sigma**2)
+        deviations = dict(zip(self.cliques, precision.tolist(), strict=True))
+        return [
+            MeasuredMarginal(tuple(names[v] for v in clique), deviations[clique] ** -0.5)
+            for clique in sorted(self.cliques)
+            if deviations[clique] > 0
+        ]
 
 
 def list_scalars(schema: Schema) -> list[str]:
