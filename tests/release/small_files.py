@@ -234,7 +234,7 @@ def listed_marginals(path: Path) -> None:
 def measured_marginals(path: Path) -> None:
     """A mixture whose components measured many marginals each, and as many charges as there may be."""
     cliques = [[place] for place in range(32)] + [[0, place] for place in range(1, 32)]
-    one = {"records": 1, "cliques": cliques, "units": [[1] * len(cliques)] * 3}
+    one = {"records": 1, "cliques": cliques, "units": [[1] * len(cliques)] * 3, "public": False}
     config = {"of": "marginals", "records": 1, "public": False, "components": [one] * 200}
     half, groups = np.full((200, 2), 0.5), np.tile(np.arange(2), (200, 1))
     tensors: dict[str, Any] = {"weights": np.full(200, 1 / 200)}

@@ -147,7 +147,7 @@ def _describe(pairs: MeasuredPairs) -> str:
     """Return how many pairs were measured, and with what noise."""
     possible = math.comb(len(pairs.names), 2)
     if not pairs.noise:
-        return f"None of {possible:,} pairs of columns was measured: all columns are independent in this release."
+        return f"None of {possible:,} pairs of columns was measured in the private records."
     ends = " to ±".join(dict.fromkeys(map(format_noise, pairs.noise_range)))
     were = "was" if len(pairs.noise) == 1 else "were"
     rest = " The model infers all others from these." if len(pairs.noise) < possible else ""

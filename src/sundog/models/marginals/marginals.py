@@ -23,14 +23,20 @@ from sundog.data.schema import Schema
 from sundog.errors import DataError
 from sundog.models.independent.column_marginals import get_marginal
 from sundog.models.independent.released import name_marginal_key
-from sundog.models.marginals.bucket_tree import BucketTree, Clique, eliminate
+from sundog.models.marginals.bucket_tree import BucketTree, Clique
 from sundog.models.marginals.configuration import MarginalsConfiguration
 from sundog.models.marginals.estimation import Measurement
 from sundog.models.marginals.impossible_cells import find_impossible
 from sundog.models.marginals.inference import Calibrated, Floats, calibrate
 from sundog.models.marginals.learner import Learner
 from sundog.models.marginals.marginals_plan import MarginalsPlan, Round, plan_marginals
-from sundog.models.marginals.released import ReleasedMarginals, list_scalars, name_groups_key, name_potential_key
+from sundog.models.marginals.released import (
+    ReleasedMarginals,
+    build_tree,
+    list_scalars,
+    name_groups_key,
+    name_potential_key,
+)
 from sundog.models.marginals.tree_sampling import draw_records
 from sundog.models.marginals.variable import Variable
 from sundog.models.protocol import Codes, FitContext, Parts, State, Where, to_code_set
@@ -143,7 +149,7 @@ class Marginals:
     @functools.cached_property
     def _tree(self) -> BucketTree:
         cliques = [*self.potentials, *self._impossible]
-        return eliminate([variable.size for variable in self._variables.values()], cliques)
+        return build_tree([variable.size for variable in self._variables.values()], cliques)
 
     @functools.cached_property
     def _calibrated(self) -> Calibrated:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -11,10 +11,8 @@ import numpy as np
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
 from sundog.models.independent.released import check_marginal, list_due_marginals, name_marginal_key
-from sundog.models.marginals.bucket_tree import Clique, eliminate
+from sundog.models.marginals.bucket_tree import BucketTree, Clique, eliminate
 from sundog.models.marginals.configuration import MOST_CELLS
-from sundog.models.marginals.impossible_cells import find_impossible
-from sundog.models.marginals.variable import Variable
 from sundog.models.protocol import State
 from sundog.models.released import (
     MOST_RECORDS,
@@ -54,10 +52,8 @@ class ReleasedMarginals(ReleasedModel):
             raise _make_refusal("it has other arrays")
         for place, (name, column) in enumerate(schema.columns.items()):
             check_marginal(name, column, state.tensors[name_marginal_key(place)])
-        variables = {name: _read_variable(schema, name, state) for name in scalars}
-        sizes = [variable.size for variable in variables.values()]
-        if eliminate(sizes, [*cliques, *find_impossible(schema, variables)]).cells > MOST_CELLS:
-            raise _make_refusal("its cliques take more memory than any fit allows")
+        sizes = [_check_groups(schema, name, state) for name in scalars]
+        build_tree(sizes, cliques)
         for place, clique in enumerate(cliques):
             potential = state.tensors[name_potential_key(place)]
             shape = tuple(sizes[v] for v in clique)
@@ -94,6 +90,14 @@ class ReleasedMarginals(ReleasedModel):
         ]
 
 
+def build_tree(sizes: Sequence[int], cliques: Iterable[Clique]) -> BucketTree:
+    """Return the tree of a released model; raise ReleaseError if it takes more memory than that of any fit."""
+    tree = eliminate(sizes, cliques)
+    if tree.cells > MOST_CELLS:
+        raise _make_refusal("its cliques take more memory than any fit allows")
+    return tree
+
+
 def list_scalars(schema: Schema) -> list[str]:
     """Return the columns that are variables of the graphical model; all others are independent."""
     return [name for name, column in schema.columns.items() if column.is_scalar]
@@ -111,7 +115,7 @@ def name_potential_key(place: int) -> str:
 
 def name_choice_purpose(number: int) -> str:
     """Return what the charge for choosing the marginals of a round is for."""
-    return f"choice of marginals, round {number + 1}"
+    return f"choice, round {number + 1}"
 
 
 def name_measured_purpose(number: int) -> str:
@@ -128,15 +132,14 @@ def _list_column_keys(schema: Schema) -> list[str]:
     return [*map(name_marginal_key, places.values()), *(name_groups_key(places[name]) for name in list_scalars(schema))]
 
 
-def _read_variable(schema: Schema, name: str, state: State) -> Variable:
-    """Return a column as a variable; raise ReleaseError if its groups are not those of its bins."""
-    place = list(schema.columns).index(name)
-    groups = state.tensors[name_groups_key(place)]
+def _check_groups(schema: Schema, name: str, state: State) -> int:
+    """Return how many groups a column has; raise ReleaseError if they are not those of its bins."""
+    groups = state.tensors[name_groups_key(list(schema.columns).index(name))]
     if groups.dtype != np.int64 or groups.shape != (schema.columns[name].bin_count,):
         raise _make_refusal(f"the groups of column {name!r} are not those of its bins")
     if groups.min() < 0 or groups.max() >= len(groups) or len(np.unique(groups)) != groups.max() + 1:
         raise _make_refusal(f"the groups of column {name!r} are not numbered from 0")
-    return Variable(schema.columns[name], groups, state.tensors[name_marginal_key(place)])
+    return int(groups.max()) + 1
 
 
 def _read_cliques(given: Any, columns: int) -> list[Clique]:
