@@ -37,7 +37,7 @@ bench: $(READY) ## Run every benchmark, beside its peers
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
 	for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
 
-peers: $(READY) ## Install the peers of benchmarks/tables.py, in environments of their own (.peers)
+peers: $(READY) ## Install the peers of benchmarks for tables, in environments of their own (.peers)
 	$(BIN)/python benchmarks/tables.py --make-peers
 
 docs: $(READY) ## Check that every example and link in the documentation works

@@ -38,7 +38,7 @@ Found = dict[str, dict[str, float]]  # by model and measure
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--models", nargs="+", default=["independent", "rbm", "vae", "gan"])
+    parser.add_argument("--models", nargs="+", default=["independent", "marginals", "rbm", "vae", "gan"])
     parser.add_argument("--records", nargs="+", type=int, default=[300, 1000, 3000, 30_000])
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.3, 1.0, 3.0])
     parser.add_argument("--data", nargs="+", choices=["tables", "series"], default=["tables", "series"])
@@ -47,7 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def main() -> None:
     options = parse_arguments(__doc__ or "", add_options)
     if options.quick:
-        options.models, options.records, options.epsilons = ["independent", "rbm"], [300], [1.0]
+        options.models, options.records, options.epsilons = ["independent", "marginals", "rbm"], [300], [1.0]
     rows: list[Row] = []
     for which in options.data:
         for rows_of_one in (compare_on_tables if which == "tables" else compare_on_series)(options):
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def fit_release(model: str, data: Any, schema: sundog.Schema, epsilon: float, *, quick: bool) -> sundog.Release:
-    settings = {"epochs": 1} if quick and model != "independent" else {}
+    settings = {"epochs": 1} if quick and model not in ("independent", "marginals") else {}
     return sundog.Synthesizer(model, epsilon, DELTA, seed=0, settings=settings).fit(data, schema).release_
 
 
@@ -85,11 +85,12 @@ def compare_on_tables(options: argparse.Namespace) -> Iterator[list[Row]]:
     schema = sundog.Schema.load(SCHEMA)
     frame, real = pd.read_csv(learned, keep_default_na=False), encode(read(test, schema), schema)
     pairs = list(itertools.combinations(schema.columns, 2))
+    models = options.models if "marginals" in options.models else [*options.models, "marginals"]
     some = [pairs[at] for at in np.random.default_rng(0).permutation(len(pairs))[:PAIRS]]
     for count, epsilon in itertools.product(options.records, options.epsilons):
         records = frame.sample(count, random_state=1)
         found: Found = {}
-        for model in options.models:
+        for model in models:
             drawn = draw_records(fit_release(model, records, schema, epsilon, quick=options.quick), DRAWN, 0)
             found[model] = {"pairs": float(np.mean([compute_marginal_distance(drawn, real, *pair) for pair in some]))}
         yield make_rows(f"{count:,} records ε={epsilon:g}", choose_model(schema, epsilon=epsilon, records=count), found)
@@ -100,7 +101,8 @@ def compare_on_tables(options: argparse.Namespace) -> Iterator[list[Row]]:
 
 def compare_on_series(options: argparse.Namespace) -> Iterator[list[Row]]:
     real = not options.quick and (DATA / "ettm1_daily96.npz").exists()
-    models = options.models if "gan" in options.models else [*options.models, "gan"]
+    models = [model for model in options.models if model != "marginals"]  # it learns series as `independent` does
+    models += ["gan"] if "gan" not in models else []
     for days in (load_transformers(DATA), load_meters(DATA, "day")) if real else (generate_waves(),):
         found = {model: _measure_days(days, model, quick=options.quick) for model in models}
         yield make_rows(days.name, choose_model(days.schema, epsilon=SERIES_EPSILON), found)

@@ -22,6 +22,7 @@ from report import Row, parse_arguments, publish, time_interleaved
 
 import sundog
 from sundog.data.bins import make_bins
+from sundog.data.rules.functional_dependency import FunctionalDependency
 
 SCHEMA = Path(__file__).parent.parent / "examples" / "adult.schema.yaml"
 
@@ -38,11 +39,14 @@ def sample_with_numpy(release: sundog.Release, n: int) -> pd.DataFrame:
     rng = np.random.default_rng(1)
     columns = {}
     marginals = release.model.state().tensors.values()
-    for (name, column), marginal in zip(release.schema.columns.items(), marginals, strict=True):
+    for (name, column), marginal in zip(release.schema.modelled.columns.items(), marginals, strict=True):
         bins = make_bins(column)
         drawn = rng.choice(bins.count, n, p=marginal)
         values: Any = column.decode(bins.to_codes(drawn, rng))
         columns[name] = values.to_pandas()
+    for rule in release.schema.rules:
+        assert isinstance(rule, FunctionalDependency)
+        columns[rule.column] = columns[rule.source].map(dict(rule.table))
     return pd.DataFrame(columns)
 
 

@@ -62,11 +62,12 @@ class Table:
     @cached_property
     def binned(self) -> sundog.Schema:
         """The schema, with the bins that distances are taken with."""
-        columns = dict(self.schema.to_dict()["columns"])
+        given = self.schema.to_dict()
+        columns = dict(given["columns"])
         for name, edges in self.edges.items():
             own = {key: value for key, value in columns[name].items() if key not in ("bins", "special")}
             columns[name] = own | {"edges": list(edges)}
-        return sundog.Schema.from_dict({"columns": columns})
+        return sundog.Schema.from_dict({"columns": columns, "rules": given.get("rules", [])})
 
     @property
     def numeric(self) -> list[str]:

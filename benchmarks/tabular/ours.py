@@ -36,8 +36,8 @@ def fit_and_draw(
         table.train.to_parquet(folder / "records.parquet")
         table.schema.aim_at(table.target).save(folder / "schema.yaml")
         command = [sys.executable, "-m", "tabular.ours", str(folder), json.dumps(request)]
-        paths = os.pathsep.join([str(Path(sundog.__file__).parents[1]), str(ROOT)])
-        subprocess.run(command, check=True, cwd=folder, env={**os.environ, "PYTHONPATH": paths})
+        paths = [str(Path(sundog.__file__).parents[1]), str(ROOT), os.environ.get("PYTHONPATH", "")]
+        subprocess.run(command, check=True, cwd=folder, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)})
         release = sundog.Release.load(folder / "out.sundog")
         cost = json.loads((folder / "cost.json").read_text())
     return release.sample(len(table.train), seed=seed), cost

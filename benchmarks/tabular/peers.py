@@ -21,7 +21,8 @@ from sundog.data.writing.frames import to_frame
 from tabular.datasets import PACKAGES, Table
 
 ROOT = Path(__file__).parents[1]
-REQUIREMENTS = {"dpmm": "dpmm==0.1.9"}  # by environment
+FOLDER = ROOT.parent / ".peers"
+REQUIREMENTS = {"dpmm": "dpmm==0.1.9", "mbi": "mbi==2.0.0"}  # by environment; mbi brings JAX, about 600 MB
 PACKAGES_FOLDER = "data"  # the folder of packages that are there for the tables that they bundle
 
 
@@ -36,7 +37,7 @@ class Peer:
 
     def is_installed(self, folder: Path) -> bool:
         """Say whether its environment is there."""
-        return _python(folder / self.environment).exists()
+        return find_python(folder / self.environment).exists()
 
     def fit_and_draw(
         self, table: Table, folder: Path, *, epsilon: float, delta: float, seed: int
@@ -46,7 +47,7 @@ class Peer:
         with tempfile.TemporaryDirectory() as name:
             source, drawn = Path(name) / "table.npz", Path(name) / "drawn.npz"
             write_bins(table, source)
-            command = [str(_python(folder / self.environment)), "-m", f"tabular.{self.adapter}"]
+            command = [str(find_python(folder / self.environment)), "-m", f"tabular.{self.adapter}"]
             command += [str(source), str(drawn), json.dumps(request)]
             environment = {**os.environ, "PYTHONPATH": str(ROOT)}
             subprocess.run(command, check=True, cwd=name, env=environment, stdout=subprocess.DEVNULL)
@@ -63,12 +64,17 @@ PEERS = (
 )
 
 
+def find_python(environment: Path) -> Path:
+    """Return where the interpreter of an environment is, if it is installed."""
+    return environment / "bin" / "python"
+
+
 def make_peers(folder: Path) -> None:
     """Install the peers, each in its own environment, and the packages that bundle tables."""
     for name, requirement in REQUIREMENTS.items():
         print(f"installing {requirement} into {folder / name}")
         subprocess.run([sys.executable, "-m", "venv", str(folder / name)], check=True)
-        _install(_python(folder / name), requirement)
+        _install(find_python(folder / name), requirement)
     print(f"installing {', '.join(PACKAGES)} into {folder / PACKAGES_FOLDER}, for their tables")
     _install(Path(sys.executable), "--no-deps", "--upgrade", "--target", str(folder / PACKAGES_FOLDER), *PACKAGES)
 
@@ -87,25 +93,22 @@ def draw_through_bins(
 
 
 def write_bins(table: Table, path: Path) -> None:
-    """Write the bins of the real records, and how many bins each column has."""
-    bins = {name: make_bins(column) for name, column in table.binned.columns.items()}
+    """Write the bins of the real records, and how many bins each column has; without columns that rules derive."""
+    bins = {name: make_bins(column) for name, column in table.binned.modelled.columns.items()}
     records = table.encode(table.train)
     codes = np.column_stack([each.to_bins(records.codes[name]) for name, each in bins.items()])
     np.savez_compressed(path, codes=codes, sizes=np.array([each.count for each in bins.values()]))
 
 
 def read_bins(table: Table, path: Path, *, seed: int) -> pd.DataFrame:
-    """Return records whose bins were written; values are uniform within them."""
+    """Return records whose bins were written; values are uniform within them, and derived columns follow the rules."""
     rng = np.random.default_rng(seed)
     with np.load(path) as file:
         drawn = file["codes"]
-    columns = zip(table.binned.columns.items(), drawn.T, strict=True)
+    columns = zip(table.binned.modelled.columns.items(), drawn.T, strict=True)
     codes = {name: make_bins(column).to_codes(own.astype(np.int64), rng) for (name, column), own in columns}
-    return to_frame(Records(table.binned, codes, len(drawn)))
-
-
-def _python(environment: Path) -> Path:
-    return environment / "bin" / "python"
+    codes, _ = table.binned.bind_rules().derive(codes)
+    return to_frame(Records(table.binned, {name: codes[name] for name in table.binned.columns}, len(drawn)))
 
 
 def _install(python: Path, *what: str) -> None:

@@ -6,6 +6,7 @@ import itertools
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,22 @@ def test_classifiers_learn_what_is_there_and_nothing_else() -> None:
     assert (constant["auc"], constant["forest"]) == (0.5, 0.5)
 
 
+def test_a_longer_estimate_has_the_same_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tabular.convergence import fit_longer
+    from tabular.measures import pair_distance
+
+    given = table()
+
+    def compare(times: int) -> float:
+        usual, longer = fit_longer(given, epsilon=1.0, delta=1e-5, seed=0, times=times)
+        return pair_distance(given.encode(usual), given.encode(longer))
+
+    assert compare(1) == 0
+    assert compare(4) < 0.01
+    monkeypatch.setattr("sundog.models.marginals.learner._LAST_TOLERANCE", 0.3)
+    assert compare(4) > 0.01
+
+
 def test_peers_get_bins_and_values_come_back_within_them(tmp_path: Path) -> None:
     from tabular.measures import pair_distance
     from tabular.peers import read_bins, write_bins
@@ -84,6 +101,23 @@ def test_peers_get_bins_and_values_come_back_within_them(tmp_path: Path) -> None
     assert pair_distance(given.encode(given.train), given.encode(back)) == 0
     assert (back["age"] != given.train["age"]).any()
     assert (back["job"] == given.train["job"]).all()
+
+
+def test_peers_do_not_learn_what_rules_derive(tmp_path: Path) -> None:
+    from tabular.datasets import Table
+    from tabular.peers import read_bins, write_bins
+
+    given, path = table(), tmp_path / "table.npz"
+    rule = {"column": "sick", "from": "job", "table": {"cook": False, "nurse": False, "?": True}}
+    schema = sundog.Schema.from_dict({"columns": {"sick": {"type": "boolean"}, **COLUMNS}, "rules": [rule]})
+    records = given.train.assign(sick=given.train["job"] == "?")
+    derived = Table("people", records, records, schema, given.edges, "rich", True)
+    write_bins(derived, path)
+    with np.load(path) as file:
+        assert file["sizes"].tolist() == [3, 3, 4, 2]
+    back = read_bins(derived, path, seed=0)
+    assert list(back) == ["sick", *COLUMNS]
+    assert (back["sick"] == (back["job"] == "?")).all()
 
 
 def test_an_adapter_writes_records_and_their_cost(tmp_path: Path) -> None:
@@ -120,6 +154,26 @@ def test_figures_of_peers_are_measured_once(tmp_path: Path) -> None:
     assert len(asked) == 1
     Kept(None).get("a peer", measure)
     assert len(asked) == 2
+
+
+def test_peers_are_measured_several_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from argparse import Namespace
+
+    import tables
+
+    both = threading.Barrier(2, timeout=60)
+
+    def judge(draw: Any, table: Any, epsilon: float, options: Any, seed: int) -> dict[str, float]:
+        both.wait()
+        return {"auc": epsilon + seed}
+
+    monkeypatch.setattr(tables, "judge", judge)
+    monkeypatch.setattr("tabular.peers.Peer.is_installed", lambda *_: True)
+    asked = Namespace(quick=False, only=["AIM, converged"], peers=tmp_path, epsilons=[1.0, 3.0], seeds=1, jobs=2)
+    kept = tables.Kept(tmp_path / "kept.json")
+    tables.measure_ahead(table(), asked, kept)
+    ahead = {f"people, AIM, converged, ε={epsilon}, seed 0": {"auc": epsilon} for epsilon in (1, 3)}
+    assert tables.Kept(tmp_path / "kept.json").figures == kept.figures == ahead
 
 
 def test_rows_have_our_model_beside_each_other_contestant() -> None:
