@@ -90,7 +90,8 @@ class ModelContract:
     def release(self, records: Records, *, repeatable: bool = False) -> Release:
         model, _, ledger = self.fit(records, repeatable=repeatable)
         schema = records.schema.model_copy(update={"records": 100})  # declared, as the plan takes it
-        return Release(schema, model, certify(ledger, schema))
+        released = read_model(model.name, schema.modelled, model.state())
+        return Release(schema, model, certify(ledger, schema, model=released))
 
     # --- what was learned was paid for ---
 

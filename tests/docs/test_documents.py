@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import gzip
 import importlib
 import importlib.util
@@ -110,6 +111,11 @@ def test_the_commands_of_a_page_run(name: str, capsys: pytest.CaptureFixture[str
         assert _run(arguments) == 0, (arguments, capsys.readouterr().err)
     for python in blocks(ROOT / "docs" / name, "python") if name == "sampling.md" else []:
         exec(compile(python, name, "exec"), {})  # noqa: S102
+
+
+def test_the_example_on_the_page_on_marginals_prints_what_it_shows() -> None:
+    failed, tried = doctest.testfile(str(ROOT / "docs" / "marginals.md"), module_relative=False)
+    assert (failed, tried > 0) == (0, True)
 
 
 def test_the_schema_page_shows_a_schema(tmp_path: Path) -> None:

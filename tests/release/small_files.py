@@ -222,6 +222,36 @@ def long_rules(path: Path) -> None:
     )
 
 
+def listed_marginals(path: Path) -> None:
+    """As many measured marginals as a certificate may list, of columns with long names."""
+    listed = [{"columns": ["x" * 200, "y" * 200, f"{place}"], "deviation": 1.0} for place in range(20_000)]
+    tensors = {"marginal.0": np.array([0.5, 0.5])}
+    write_release(
+        path, SMALL, model="independent", config=INDEPENDENT, certificate={"measured": listed}, tensors=tensors
+    )
+
+
+def measured_marginals(path: Path) -> None:
+    """A mixture whose components measured many marginals each, and as many charges as there may be."""
+    cliques = [[place] for place in range(32)] + [[0, place] for place in range(1, 32)]
+    one = {"records": 1, "cliques": cliques, "units": [[1] * len(cliques)] * 3, "public": False}
+    config = {"of": "marginals", "records": 1, "public": False, "components": [one] * 200}
+    half, groups = np.full((200, 2), 0.5), np.tile(np.arange(2), (200, 1))
+    tensors: dict[str, Any] = {"weights": np.full(200, 1 / 200)}
+    tensors |= {f"marginal.{place}": half for place in range(32)} | {f"groups.{place}": groups for place in range(32)}
+    tensors |= {f"potential.{place}": np.zeros((200, *[2] * len(clique))) for place, clique in enumerate(cliques)}
+    charges = [
+        {
+            "event": {"kind": "discrete_gaussian", "sigma": 3.0},
+            "count": len(cliques),
+            "purpose": f"marginals, round {place % 3 + 1}",
+        }
+        for place in range(20_000)
+    ]
+    columns = [{"name": f"{place}" + "x" * 500, "type": "boolean"} for place in range(32)]
+    write_release(path, columns, model="mixture", config=config, certificate={"charges": charges}, tensors=tensors)
+
+
 FILES: dict[str, Callable[[Path], None]] = {
     make.__name__: make
     for make in (
@@ -248,6 +278,8 @@ FILES: dict[str, Callable[[Path], None]] = {
         sampled,
         rules,
         long_rules,
+        listed_marginals,
+        measured_marginals,
     )
 }
 

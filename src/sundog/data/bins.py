@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -60,6 +61,15 @@ class Bins:
         first, last = self._first[bins], self._last[bins]
         codes = rng.integers(first, last, endpoint=True) if within is None else within.draw(first, last, rng)
         return np.asarray(codes.astype(find_smallest_dtype(self.size + int(self.nullable))))
+
+    def to_code_set(self, bins: Iterable[int]) -> CodeSet:
+        """Return the codes of some bins, each given once.
+
+        >>> Bins(np.array([0, 10, 20]), size=100, nullable=True).to_code_set([0, 1, 3]).ranges
+        ((0, 19), (100, 100))
+        """
+        ends = ((int(self._first[each]), int(self._last[each])) for each in bins)
+        return CodeSet.join(CodeSet.between(first, last) for first, last in ends)
 
     def compute_shares(self, allowed: CodeSet) -> NDArray[np.float64]:
         """Return the share of the codes of each bin that is in the set.

@@ -38,6 +38,19 @@ class CodeSet:
         """Return all codes from `first` to `last`; the empty set if `last` is below `first`."""
         return cls(((first, last),) if first <= last else ())
 
+    @classmethod
+    def join(cls, sets: Iterable[CodeSet]) -> CodeSet:
+        """Return the codes of all sets, which are disjoint.
+
+        >>> CodeSet.join([CodeSet.of([4, 5]), CodeSet.of([1, 6])]).ranges
+        ((1, 1), (4, 6))
+        """
+        ranges: list[tuple[int, int]] = []
+        for first, last in sorted(each for one in sets for each in one.ranges):
+            joins = ranges and ranges[-1][1] == first - 1
+            ranges.append((ranges.pop()[0], last) if joins else (first, last))
+        return cls(tuple(ranges))
+
     def __bool__(self) -> bool:
         return bool(self.ranges)
 
@@ -45,12 +58,16 @@ class CodeSet:
         return any(first <= code <= last for first, last in self.ranges)
 
     def __and__(self, other: CodeSet) -> CodeSet:
-        both = (
-            (max(first, first_other), min(last, last_other))
-            for first, last in self.ranges
-            for first_other, last_other in other.ranges
-        )
-        return CodeSet(tuple((first, last) for first, last in both if first <= last))
+        both, mine, theirs = [], 0, 0
+        while mine < len(self.ranges) and theirs < len(other.ranges):
+            (first, last), (first_other, last_other) = self.ranges[mine], other.ranges[theirs]
+            if max(first, first_other) <= min(last, last_other):
+                both.append((max(first, first_other), min(last, last_other)))
+            if last < last_other:
+                mine += 1
+            else:
+                theirs += 1
+        return CodeSet(tuple(both))
 
     def includes(self, codes: Any) -> NDArray[np.bool_]:
         """Return which of many codes are in the set.
@@ -70,11 +87,11 @@ class CodeSet:
         >>> (CodeSet.between(0, 9) - CodeSet.of([0, 4, 5])).ranges
         ((1, 3), (6, 9))
         """
-        rest = self
-        for first, last in other.ranges:
-            end = rest.ranges[-1][1] if rest else -1
-            rest = rest & CodeSet((*CodeSet.between(0, first - 1).ranges, *CodeSet.between(last + 1, end).ranges))
-        return rest
+        end = max([last for _, last in (*self.ranges[-1:], *other.ranges[-1:])], default=0)
+        starts = [0, *(last + 1 for _, last in other.ranges)]
+        ends = [*(first - 1 for first, _ in other.ranges), end]
+        gaps = ((first, last) for first, last in zip(starts, ends, strict=True) if first <= last)
+        return self & CodeSet(tuple(gaps))
 
     def count(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> Counts:
         """Return the number of these codes from each `first` to each `last`.

@@ -269,7 +269,7 @@ def build_report(inputs: Inputs, bounds: Bounds | None = None) -> Report:
         )
     return Report(
         name=inputs.name,
-        sections=tuple(map(_add_roc_plot, sections, bounds.ceiling, bounds.floor)),
+        sections=_add_measured_pairs(tuple(map(_add_roc_plot, sections, bounds.ceiling, bounds.floor)), bounds, inputs),
         bounds=bounds,
         about=_describe_run(inputs),
         notes=(*([f"{inputs.warning}."] if inputs.warning else []), *inputs.notes),
@@ -293,6 +293,16 @@ def _add_roc_plot(section: Section, ceiling: Section, floor: Section) -> Section
     from sundog.evaluation.prediction.utility_plots import plot_roc
 
     return replace(section, pictures=[plot_roc(section, ceiling, floor), *section.pictures])
+
+
+def _add_measured_pairs(sections: Sections, bounds: Bounds, inputs: Inputs) -> Sections:
+    """Add the section about the pairs that the model of a release measured, after that with their associations."""
+    if inputs.release is None or not sections or "fidelity" not in sections[0].details:
+        return sections
+    from sundog.evaluation.tables.measured_pairs import evaluate_measured_pairs
+
+    found = evaluate_measured_pairs(inputs.release, sections[0], bounds.floor[0])
+    return sections if found is None else (sections[0], found, *sections[1:])
 
 
 def _collect_measures(sections: Iterable[Section]) -> Measures:

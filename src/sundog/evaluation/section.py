@@ -30,6 +30,23 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class Listing:
+    """A short table of texts beside the figures of the report.
+
+    Args:
+        title: the heading.
+        caption: what is listed.
+        heads: of the columns.
+        rows: of the table; a row's second text names it.
+    """
+
+    title: str
+    caption: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
 class Section:
     """One part of a report.
 
@@ -40,6 +57,7 @@ class Section:
         details: further JSON-compatible figures: by column, by pair, by query.
         pictures: in reading order.
         notes: what a reader must know, such as rows that were left out.
+        listings: tables after the pictures.
     """
 
     title: str
@@ -48,3 +66,4 @@ class Section:
     details: Mapping[str, Any] = field(default_factory=dict)
     pictures: Sequence[Picture] = ()
     notes: Sequence[str] = ()
+    listings: Sequence[Listing] = ()

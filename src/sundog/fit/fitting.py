@@ -151,8 +151,8 @@ def _make_context(request: Request, run: Run, progress: Progress, public: Record
 
 
 def _certify(fitted: FittedModel, schema: Schema, run: Run, *, delta: float, records: int | None) -> Fitted:
-    assumptions = read_model(fitted.model.name, schema.modelled, fitted.model.state()).assumptions
-    certificate = certify(run.ledger, schema, shared=run.shared, assumptions=assumptions, delta=delta, records=records)
+    model = read_model(fitted.model.name, schema.modelled, fitted.model.state())
+    certificate = certify(run.ledger, schema, shared=run.shared, model=model, delta=delta, records=records)
     return Fitted(Release(schema, fitted.model, certificate), fitted.curator_state)
 
 

@@ -56,7 +56,9 @@ class MixtureConfiguration(Configuration):
         own = [setting.name for setting in cls.list_settings()]
         inner = [setting.name for setting in component.list_settings()]
         refuse_unknown_settings(component.name, settings, [*inner, *own])
-        of_component = component.parse({name: value for name, value in settings.items() if name in inner})
+        of_component = component.parse(
+            {name: value for name, value in settings.items() if name in inner}, public=public
+        )
         rest = {name: value for name, value in settings.items() if name in own}
         return cls.parse(rest, component=of_component, clusters=clusters, public=public)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from sundog.models.released import (
     MOMENTS,
     MOST_RECORDS,
     WIDTH,
+    MeasuredMarginal,
     ReleasedModel,
     find_missing_charges,
     is_whole,
@@ -41,7 +43,8 @@ class ReleasedMixture(ReleasedModel):
             read_model(state.config["of"], private, part) for part in split_components(state)
         ]
         self.records = state.config["records"]
-        self.assumptions = [PUBLIC_RECORDS] if state.config["public"] else []
+        own = [PUBLIC_RECORDS] if state.config["public"] else []
+        self.assumptions = list(dict.fromkeys([*own, *(line for each in self.components for line in each.assumptions)]))
         self.choices = {CLUSTER: len(self.components)}
 
     def find_unpaid(self, charges: Sequence[Charge]) -> list[str]:
@@ -49,6 +52,14 @@ class ReleasedMixture(ReleasedModel):
         clusters = find_unpaid_clustering(charges, public=self.config["public"])
         # Components are fitted to disjoint records with the same charges, but need not have used them alike.
         return clusters + list(dict.fromkeys(what for each in self.components for what in each.find_unpaid(charges)))
+
+    def list_measured(self, charges: Sequence[Charge]) -> list[MeasuredMarginal]:
+        """Return what each component measured."""
+        return [
+            replace(marginal, cluster=number)
+            for number, each in enumerate(self.components)
+            for marginal in each.list_measured(charges)
+        ]
 
 
 def find_unpaid_clustering(charges: Sequence[Charge], *, public: bool) -> list[str]:

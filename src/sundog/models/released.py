@@ -30,6 +30,21 @@ PEOPLE = "number of people"
 WIDTH, MOMENTS, CENTRES, COUNTS = (f"clustering: {what}" for what in ("kernel width", "space", "centres", "counts"))
 
 
+@dataclass(frozen=True)
+class MeasuredMarginal:
+    """A marginal that was measured by a charge that does not name its columns.
+
+    Args:
+        columns: the names of its columns.
+        deviation: the standard deviation of the noise in each cell, in records, of all its measurements together.
+        cluster: the component of a mixture that it belongs to.
+    """
+
+    columns: tuple[str, ...]
+    deviation: float
+    cluster: int | None = None
+
+
 class ReleasedModel(ABC):
     """A model in a release, as far as it must be known to check the release and to ask for records.
 
@@ -45,6 +60,10 @@ class ReleasedModel(ABC):
     @abstractmethod
     def find_unpaid(self, charges: Sequence[Charge]) -> list[str]:
         """Name the parts that the model learned from private data and that no charge paid for."""
+
+    def list_measured(self, charges: Sequence[Charge]) -> list[MeasuredMarginal]:  # noqa: ARG002  none by default
+        """Return the marginals that were measured by charges for many of them; the certificate lists them."""
+        return []
 
 
 # --- arrays and configuration ---

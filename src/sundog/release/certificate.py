@@ -6,7 +6,6 @@ Anybody can recompute it: it lists the events, and `recheck` composes them again
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Literal, cast
 
@@ -15,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from sundog import notebook
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
+from sundog.models.released import ReleasedModel
 from sundog.privacy.accountant import METHODS, Method
 from sundog.privacy.budget import (
     LARGEST_DELTA,
@@ -31,6 +31,13 @@ from sundog.privacy.noise import FAST, SECURE, SEEDED
 from sundog.privacy.record_count import compute_count_epsilon, compute_fit_epsilon, is_count
 from sundog.release.charge_costs import ChargeCost, compute_costs, format_number
 from sundog.release.learned_parts import LearnedPart, find_unpaid_parts, list_learned_parts
+from sundog.release.measured_marginals import (
+    MOST_LISTED,
+    ListedMarginal,
+    compare_marginals,
+    format_marginals,
+    list_marginals,
+)
 from sundog.release.printable_text import Text
 from sundog.untrusted_text import replace_unprintable
 
@@ -110,6 +117,7 @@ class Certificate(BaseModel):
     charges: Annotated[list[Charge], Field(fail_fast=True, max_length=_MOST_CHARGES), AfterValidator(_check_trainings)]
     assumed_public: Annotated[list[Text], Field(fail_fast=True, max_length=100)]
     learned: Annotated[list[LearnedPart], Field(fail_fast=True, max_length=_MOST_CHARGES)] = []
+    measured: Annotated[list[ListedMarginal], Field(fail_fast=True, max_length=MOST_LISTED)] = []
     conditional: Conditional | None = None  # where the count of records chose a smaller δ to calibrate to
     ledger: SharedLedger | None = None
 
@@ -129,16 +137,17 @@ class Certificate(BaseModel):
                 f"the certificate is malformed ({place}: {problem['msg']}); ask for a new copy"
             ) from None
 
-    def recheck(self, schema: Schema, assumptions: Sequence[str] = ()) -> list[str]:
-        """Return the inconsistencies within the certificate, and with the schema and the assumptions of the model."""
+    def recheck(self, schema: Schema, model: ReleasedModel | None = None) -> list[str]:
+        """Return the inconsistencies within the certificate, and with the schema and the model."""
         problems = [] if self.private and self.noise in (SECURE, FAST) else [NOT_PRIVATE]
         if (self.unit, self.cap, self.neighbours) != (_name_unit(schema), schema.cap, describe_neighbours(schema)):
             problems.append("the certificate and the schema disagree about who is protected")
-        if self.assumed_public != [*list_public_assumptions(schema), *assumptions]:
+        if self.assumed_public != list_public_assumptions(schema, model):
             problems.append("what the certificate assumes public is not what the schema declares and the model used")
         problems += [f"no charge pays for the {part}" for part in self.find_unpaid_parts(schema)]
         if len(self.learned) > len(list_learned_parts(schema, counted=any(map(is_count, self.charges)))):
             problems.append("the certificate lists more learned parts than the schema has")
+        problems += compare_marginals(self.measured, [] if model is None else model.list_measured(self.charges))
         return problems + self._check_promise() + self._check_figures() + self._check_ledger()
 
     def find_unpaid_parts(self, schema: Schema) -> list[str]:
@@ -283,7 +292,7 @@ class Certificate(BaseModel):
         if self.ledger is not None:
             of = f"{self.ledger.spent:.4g} of {self.ledger.epsilon:g}"
             lines.append(f"Shared ledger: ε = {of} spent in all (δ = {self.ledger.delta:.3g})")
-        return lines
+        return lines + format_marginals(self.measured)
 
     def _format_assumptions(self) -> list[str]:
         learned = ["", "Learned within the budget:", *(f"  - {part}" for part in self.learned)] if self.learned else []
@@ -295,7 +304,7 @@ def certify(
     schema: Schema,
     *,
     shared: Ledger | None = None,
-    assumptions: Sequence[str] = (),
+    model: ReleasedModel | None = None,
     delta: float | None = None,
     records: int | None = None,
 ) -> Certificate:
@@ -305,7 +314,7 @@ def certify(
         ledger: the run.
         schema: what was publicly known, and what was learned.
         shared: the ledger of all releases, if there is one.
-        assumptions: what else is assumed to be public.
+        model: what was fitted, which says what else it assumes to be public, and what it measured.
         delta: the δ that was promised before any data was touched; the run's, unless that was lowered afterwards.
         records: the noisy number of records, if the run's δ was lowered to fit it.
     """
@@ -326,8 +335,9 @@ def certify(
         neighbours=describe_neighbours(schema),
         noise=cast(Any, ledger.noise.description if private else SEEDED),
         charges=charges,
-        assumed_public=[*list_public_assumptions(schema), *assumptions],
+        assumed_public=list_public_assumptions(schema, model),
         learned=list_learned_parts(schema, counted=any(map(is_count, charges))),
+        measured=list_marginals([] if model is None else model.list_measured(charges)),
         conditional=None if records is None else Conditional(records=records, epsilon=rest, delta=calibrated),
         ledger=None if shared is None else _make_shared_ledger(shared),
     )
@@ -354,8 +364,8 @@ def _name_unit(schema: Schema) -> str | None:
     return None if schema.unit is None else replace_unprintable(schema.unit)
 
 
-def list_public_assumptions(schema: Schema) -> list[str]:
-    """List what the guarantee assumes to be public."""
+def list_public_assumptions(schema: Schema, model: ReleasedModel | None = None) -> list[str]:
+    """List what the guarantee, and the model, assume to be public."""
     lines = ["the schema: names and types of columns, declared values, bounds and resolutions"]
     if not schema.reviewed:
         lines.append(NOT_REVIEWED)
@@ -367,7 +377,7 @@ def list_public_assumptions(schema: Schema) -> list[str]:
     if public:
         names = replace_unprintable(", ".join(public))
         lines.append(f"every value of the columns marked public, and with them how many records there are: {names}")
-    return lines
+    return lines if model is None else [*lines, *model.assumptions]
 
 
 def _drop_infinite(value: float) -> float | None:

@@ -30,7 +30,7 @@ class ChargeCost:
 
     def __str__(self) -> str:
         cost = format_number(self.epsilon_alone)
-        return f"{self.purpose:<27.27} {self.mechanism:<46} alone ε = {cost:<8} {self.share:>4.0%}"
+        return f"{self.purpose:<28.28} {self.mechanism:<45} alone ε = {cost:<8} {self.share:>4.0%}"
 
 
 def compute_costs(charges: Sequence[Charge], *, delta: float) -> list[ChargeCost]:

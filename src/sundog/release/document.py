@@ -96,7 +96,7 @@ class Document:
     def problems(self) -> list[str]:
         """What does not add up, apart from the signature."""
         return [
-            *self.certificate.recheck(self.schema, self.model.assumptions),
+            *self.certificate.recheck(self.schema, self.model),
             *(f"no charge pays for the {part}" for part in self._find_unpaid_count()),
             *(f"no charge pays for the {part}" for part in self.model.find_unpaid(self.certificate.charges)),
             *self._check_count(),

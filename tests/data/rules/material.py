@@ -64,7 +64,9 @@ def possible_by_counting(schema: Schema, bound: BoundRule, cells: dict[str, list
 
 
 def cut(size: int, rng: np.random.Generator) -> list[CodeSet]:
-    """All codes in a few intervals, and some sets with gaps."""
-    starts = sorted({0, *rng.integers(0, size, 2).tolist()})
+    """Divide all codes into a few intervals, or into sets with gaps; some code may be in none."""
+    starts = sorted({0, *rng.integers(0, size, 3).tolist()})
     intervals = [CodeSet.between(a, b - 1) for a, b in itertools.pairwise([*starts, size])]
-    return [*intervals, CodeSet.of(rng.choice(size, min(size, 2), replace=False).tolist())]
+    owner = rng.integers(0, 4, size)
+    sets = [CodeSet.of(np.flatnonzero(owner == place).tolist()) for place in range(3)]
+    return [each for each in sets if each] if rng.random() < 0.5 else intervals

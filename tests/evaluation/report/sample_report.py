@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from matplotlib.figure import Figure
 
 from sundog.evaluation.measure import Measure, Measures, Metric
 from sundog.evaluation.report.plot_style import ACCENT, REAL, SYNTHETIC
-from sundog.evaluation.section import Picture, Section
+from sundog.evaluation.section import Listing, Picture, Section
+from sundog.evaluation.tables.measured_pairs import MeasuredPairs, PairNoise, build_section
 from sundog.privacy.events import Charge, DiscreteGaussian
 from sundog.release.certificate import Certificate
 
@@ -139,6 +141,7 @@ def make_sample(name: str = "adult.sundog", epsilon: float = 1.0, *, shift: floa
                 _make_fidelity_pictures(),
                 notes=(),
             ),
+            build_section(_make_measured_pairs()),
             Section(
                 "Usefulness for prediction",
                 _make_part("utility", shift),
@@ -173,6 +176,7 @@ def make_hostile_sample() -> Sample:
         {f"x.{HOSTILE}": metric},
         pictures=(_bars(HOSTILE, (HOSTILE, "a\x00b\x1b[1m", '" onload="alert(1)', "$x_$", "日本語", "é")),),
         notes=(HOSTILE,),
+        listings=[Listing(HOSTILE, HOSTILE, (HOSTILE,) * 3, [("1", HOSTILE, "a\x00b"), ("2", "x" * 200, "−0.5")])],
     )
     return replace(
         make_sample(HOSTILE),
@@ -182,6 +186,16 @@ def make_hostile_sample() -> Sample:
         published={HOSTILE: Measure.exact(1.0)},
         certificate=make_certificate().model_copy(update={"unit": HOSTILE, "assumed_public": [HOSTILE]}),
     )
+
+
+def _make_measured_pairs() -> MeasuredPairs:
+    """Of all pairs of columns a third was measured, one of them in part."""
+    size = len(COLUMNS)
+    real = np.asarray(np.corrcoef(np.random.default_rng(1).normal(size=(size, 12))))
+    noise = {pair: PairNoise(10.0 + 3 * sum(pair), pair == (0, 1)) for pair in combinations(range(size), 2)}
+    noise = {pair: each for pair, each in noise.items() if sum(pair) % 3 == 1}
+    missed = [pair for pair in combinations(range(size), 2) if pair not in noise and abs(real[pair]) > 0.2]
+    return MeasuredPairs(COLUMNS, real, real / 2, noise, missed)
 
 
 def _make_details() -> dict[str, Any]:

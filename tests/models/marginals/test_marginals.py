@@ -179,12 +179,43 @@ def test_noise_has_the_scale_that_was_charged(factor: float, monkeypatch: pytest
     plan = Marginals.plan(schema, Budget(1.0, 1e-6), MarginalsConfiguration(), already=(), records=None)
     each = plan.rounds[0]
     columns = {name: Measurement(np.full(100, 1e9), np.array(1.0)) for name in "ab"}  # each value a group of its own
-    learner = Learner(records, columns, MarginalsConfiguration(groups=100), np.random.default_rng(0))
+    learner = Learner(records, columns, MarginalsConfiguration(groups=100), plan.scale, np.random.default_rng(0))
     ledger = Ledger(epsilon=1.0, delta=1e-6, noise=NoiseSource.seeded(3))
     noise = learner.measure(each, (0, 1), 5, ledger)
     statistic = float((noise.astype(np.float64) ** 2).sum() / (5 * each.sigma**2))
     low, high = stats.chi2(noise.size).ppf([1e-9, 1 - 1e-9])
     assert (low < statistic < high) == (factor == 1.0)
+
+
+@pytest.mark.parametrize("people", [{}, {"unit": "who", "cap": 4}], ids=["records", "people"])
+def test_the_noise_that_is_listed_is_that_of_the_measurements(
+    people: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of pairs all there is; of a column what the rounds added to its own marginal."""
+    exact = make_table(5000)
+    learners: list[Learner] = []
+    compute = Learner.compute_marginals
+
+    def keep(learner: Learner) -> dict[str, Any]:
+        learners.append(learner)
+        return compute(learner)
+
+    schema = Schema.from_dict({**exact.schema.to_dict(), **people})
+    records = Records(schema, exact.codes, 5000)
+    monkeypatch.setattr(Learner, "compute_marginals", keep)
+    plan = Marginals.plan(schema, Budget(5.0, 1e-6), MarginalsConfiguration(), already=(), records=None)
+    ledger = Ledger(epsilon=5.0, delta=1e-6, noise=NoiseSource.seeded(0))
+    model = Marginals.fit(records, plan, ledger, FitContext(seed=0))
+    measured = read_model("marginals", schema, model.state()).list_measured(ledger.charges)
+    found = {each.columns: each.deviation for each in measured}
+    (learner,) = learners
+    for clique, measurement in learner.measured.items():
+        deviation = found.pop(tuple("abcd"[v] for v in clique))
+        assert deviation == pytest.approx(math.sqrt(float(measurement.variance)))
+    assert sorted(found) == [("a",), ("b",), ("c",), ("d",)]
+    for (name,), deviation in found.items():
+        first = schema.cap * plan.sigma[name] ** 2
+        assert 1 / deviation**2 + 1 / first == pytest.approx(1 / float(learner.columns[name].variance))
 
 
 def test_a_release_that_needs_too_much_memory_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, StrictStr, model_validator
 
+from sundog.data.code_set import CodeSet
 from sundog.data.columns.arrow import Mask
 from sundog.data.rules.rule import BoundRule, Cells, Codes, Domain, Rule, Value, quote
 
@@ -94,10 +96,17 @@ class BoundCombinations(BoundRule):
     def possible(self, cells: Cells) -> Mask:
         """Mark the cells that some row lies in."""
         found = np.zeros([len(cells[name]) for name in self.names], bool)
-        holders = [
-            {int(code): np.flatnonzero([int(code) in cell for cell in cells[name]]) for code in known}
-            for name, known in zip(self.names, self._known, strict=True)
-        ]
-        for row in self.rows:
-            found[np.ix_(*(of[int(code)] for of, code in zip(holders, row, strict=True)))] = True
+        places = [_locate(codes, cells[name]) for name, codes in zip(self.names, self.rows.T, strict=True)]
+        inside = np.logical_and.reduce([place >= 0 for place in places])
+        found[tuple(place[inside] for place in places)] = True
         return found
+
+
+def _locate(codes: NDArray[np.int64], cells: Sequence[CodeSet]) -> NDArray[np.int64]:
+    """Return which of several disjoint sets each code is in; -1 for none."""
+    ranges = sorted((first, last, number) for number, cell in enumerate(cells) for first, last in cell.ranges)
+    if not ranges:
+        return np.full(len(codes), -1)
+    firsts, lasts, numbers = (np.array(each) for each in zip(*ranges, strict=True))
+    place = np.searchsorted(firsts, codes, side="right") - 1
+    return np.where((place >= 0) & (codes <= lasts[place]), numbers[place], -1)

@@ -25,7 +25,7 @@ from sundog.data.validation_errors import format_value, suggest
 from sundog.errors import DataError
 
 Codes = Mapping[str, NDArray[Any]]  # the codes of each scalar column
-Cells = Mapping[str, Sequence[CodeSet]]  # sets of codes of each column of a rule, such as its bins
+Cells = Mapping[str, Sequence[CodeSet]]  # disjoint sets of codes of each column of a rule, such as its bins
 
 _ROW = re.compile(r"^: row \d+:? *")  # which begins an error about one of several values
 _LONG = 100  # characters of a rule that an error message has room for
@@ -161,7 +161,7 @@ class BoundRule(ABC):
         not marked has none. So a model can give probability 0 to all cells that are not marked.
 
         Args:
-            cells: sets of codes of each column of `names`.
+            cells: disjoint sets of codes of each column of `names`.
 
         Returns:
             An array with an axis for each column, in the order of `names`.

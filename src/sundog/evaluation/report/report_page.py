@@ -163,5 +163,5 @@ def _render_section(section: Section, standing: dict[str, Standing], place: int)
         tag("h2", section.title),
         render_measure_table(section, standing),
         render_notes(tuple(section.notes)),
-        render_gallery(section.pictures, f"s{place}"),
+        render_gallery(section.pictures, f"s{place}", section.listings),
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sundog.evaluation.report.markup import Html, replace_control_characters, tag
 from sundog.evaluation.report.plot_style import use_page_style
-from sundog.evaluation.section import Picture
+from sundog.evaluation.section import Listing, Picture
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,9 +24,10 @@ _TAG = re.compile(r"<[^>]*>")
 _BLACK, _NEARLY_BLACK = "#000000", "#010101"
 
 
-def render_gallery(pictures: Sequence[Picture], prefix: str) -> Html:
-    """Render all pictures with titles and captions; `prefix` makes their ids unique in the page."""
+def render_gallery(pictures: Sequence[Picture], prefix: str, listings: Sequence[Listing] = ()) -> Html:
+    """Render all pictures and listings with titles and captions; `prefix` makes ids unique in the page."""
     shown = [_render_figure(picture, f"{prefix}-{place}-") for place, picture in enumerate(pictures)]
+    shown += map(_render_listing, listings)
     return tag("div", *shown, class_="pictures") if shown else Html()
 
 
@@ -38,6 +39,17 @@ def _render_figure(picture: Picture, prefix: str) -> Html:
         tag("figcaption", picture.caption),
         class_="wide" if picture.wide else None,
     )
+
+
+def _render_listing(listing: Listing) -> Html:
+    heads = [tag("th", head, scope="col") if head else tag("td") for head in listing.heads]
+    rows = [
+        tag("tr", *(tag("th", text, scope="row") if place == 1 else tag("td", text) for place, text in enumerate(row)))
+        for row in listing.rows
+    ]
+    caption = tag("caption", listing.title, class_="unseen")
+    table = tag("table", caption, tag("thead", tag("tr", *heads)), tag("tbody", *rows)) if rows else None
+    return tag("figure", tag("h3", listing.title), table, tag("figcaption", listing.caption), class_="listing")
 
 
 def render_picture(picture: Picture, prefix: str) -> Html:

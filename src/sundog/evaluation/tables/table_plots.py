@@ -53,7 +53,7 @@ def _plot_distances(columns: Measures) -> Picture:
         figure = Figure(figsize=(6, 0.8 + 0.24 * len(names)), layout="constrained")
         axes = figure.subplots()
         axes.barh(range(len(names)), [each.value for each in found], color=ACCENT, xerr=compute_error_bars(found))
-        axes.set_yticks(range(len(names)), [_shorten(name, 28) for name in names])
+        axes.set_yticks(range(len(names)), [shorten(name, 28) for name in names])
         axes.set_xlabel("total variation distance")
         axes.margins(y=0.01)
         return figure
@@ -96,7 +96,7 @@ def _plot_overlays(tables: TablePair, columns: Measures) -> Picture:
             shares = axes.yaxis if panel.ordered else axes.xaxis
             shares.set_major_locator(MaxNLocator(4))
             shares.set_major_formatter(PercentFormatter(1.0))
-            axes.set_title(_shorten(panel.title, 28))
+            axes.set_title(shorten(panel.title, 28))
         for axes in grid[len(panels) :]:
             axes.set_axis_off()
         figure.legend(*grid[0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
@@ -123,7 +123,7 @@ def _draw_bars(axes: Axes, panel: _Panel) -> None:
     places = np.arange(len(panel.real))
     axes.barh(places - 0.2, panel.real, 0.4, color=REAL, label="real")
     axes.barh(places + 0.2, panel.synthetic, 0.4, color=SYNTHETIC, label="synthetic")
-    axes.set_yticks(list(panel.names), [_shorten(name, 16) for name in panel.names.values()])
+    axes.set_yticks(list(panel.names), [shorten(name, 16) for name in panel.names.values()])
     axes.invert_yaxis()
 
 
@@ -186,7 +186,7 @@ def _plot_associations(associations: Associations) -> Picture:
         side = 2.2 + 0.12 * len(names)
         figure = Figure(figsize=(3 * side + 1.5, side + 1.2), layout="constrained")
         grid = figure.subplots(1, 3, sharey=True)
-        labels = [_shorten(name, 20) for name in names]
+        labels = [shorten(name, 20) for name in names]
         for axes, (title, matrix) in zip(grid, matrices.items(), strict=True):
             image = axes.imshow(matrix, cmap="RdBu_r", vmin=-1, vmax=1)
             axes.set_title(title)
@@ -231,10 +231,10 @@ def _plot_density(tables: TablePair) -> Picture | None:
             shown = np.ma.masked_equal(share.T, 0)
             image = axes.imshow(shown, norm=norm, cmap="viridis", origin="lower", extent=ends.ravel(), aspect="auto")
             axes.set_title(title)
-            axes.set_xlabel(_shorten(names[0], 40))
+            axes.set_xlabel(shorten(names[0], 40))
             axes.set_xticks(*ticks[0])
             axes.set_yticks(*ticks[1])
-        grid[0].set_ylabel(_shorten(names[1], 40))
+        grid[0].set_ylabel(shorten(names[1], 40))
         figure.colorbar(image, ax=grid, label="share of rows", format="%g")
         return figure
 
@@ -251,5 +251,6 @@ def _choose_ticks(column: ScalarColumn, low: float, high: float) -> tuple[list[f
 # --- text ----------------------------------------------------------------------------------------------------------
 
 
-def _shorten(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
+    """Return a text with an ellipsis for what is beyond so many characters."""
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -16,14 +16,17 @@ class MarginalsConfiguration(Configuration):
     """A graphical model of noisy marginals of one, two and more columns."""
 
     name: ClassVar[str] = "marginals"
-    options: ClassVar[frozenset[str]] = frozenset({"clusters"})
+    options: ClassVar[frozenset[str]] = frozenset({"clusters", "public"})
     counts_records: ClassVar[bool] = False  # the marginals themselves tell
 
+    public: bool = False
     cells: Annotated[int, Field(ge=1000, le=MOST_CELLS)] = Field(
         default=1_000_000, description="cells that exact inference may take: more allow more pairs, and take longer"
     )
-    groups: Annotated[int, Field(ge=2, le=1000)] = Field(
-        default=16, description="about how many groups of values an ordered column has in pairs"
+    groups: Annotated[int, Field(ge=2, le=1000)] | None = Field(
+        default=None,
+        description="about how many groups of values an ordered column has in pairs; by default more, the more records "
+        "there are for the budget: 16 for 25,000 at ε = 1",
     )
     order: Annotated[int, Field(ge=2, le=3)] | None = Field(
         default=None,

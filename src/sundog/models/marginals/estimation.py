@@ -48,6 +48,7 @@ def estimate_potentials(
     start: Factors,
     iterations: int,
     tolerance: float,
+    column_prior: float = COLUMN_PRIOR,
 ) -> dict[Clique, Floats]:
     """Return the potentials of the measured cliques.
 
@@ -59,12 +60,13 @@ def estimate_potentials(
         start: potentials to start from.
         iterations: of L-BFGS, at the most.
         tolerance: stop as soon as the largest scaled gradient is below this share of what it was without potentials.
+        column_prior: λ of single columns; that of pairs where the fixed factors already describe columns.
     """
     layout = CliqueLayout(tree, measured)
     if not layout.size:
         return {}
     counts = layout.join({clique: each.counts for clique, each in measured.items()})
-    prior = layout.join({clique: _compute_prior(clique, each) for clique, each in measured.items()})
+    prior = layout.join({clique: _compute_prior(clique, each, column_prior) for clique, each in measured.items()})
     # The Hessian's diagonal is about N μ + λ v; in its scale all potentials move about equally fast.
     scale = np.sqrt(np.maximum(counts, 1.0) + prior)
 
@@ -86,7 +88,7 @@ def estimate_potentials(
     return {clique: part.copy() for clique, part in layout.split(found.x / scale).items()}
 
 
-def _compute_prior(clique: Clique, measurement: Measurement) -> Floats:
+def _compute_prior(clique: Clique, measurement: Measurement, column_prior: float) -> Floats:
     """Return λ v for each cell of a clique."""
-    strength = COLUMN_PRIOR if len(clique) == 1 else PAIR_PRIOR
+    strength = column_prior if len(clique) == 1 else PAIR_PRIOR
     return np.broadcast_to(strength * measurement.variance, measurement.counts.shape)

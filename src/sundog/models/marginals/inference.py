@@ -66,6 +66,19 @@ class CliqueLayout:
         return vector
 
 
+def merge_factors(*factors: Factors) -> dict[Clique, Floats]:
+    """Return the product of factors: the sum of those, as logarithms, that are over the same clique.
+
+    >>> merge_factors({(0,): np.zeros(2)}, {(0,): np.ones(2), (1,): np.ones(2)}).keys()
+    dict_keys([(0,), (1,)])
+    """
+    found: dict[Clique, Floats] = {}
+    for given in factors:
+        for clique, factor in given.items():
+            found[clique] = found[clique] + factor if clique in found else factor
+    return found
+
+
 def calibrate(tree: BucketTree, *factors: Factors) -> Calibrated:
     """Sum out every variable, in the order of the tree.
 

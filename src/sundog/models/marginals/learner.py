@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,20 +29,20 @@ from sundog.models.marginals.clique_selection import (
 )
 from sundog.models.marginals.configuration import MarginalsConfiguration
 from sundog.models.marginals.counting import count_cliques
-from sundog.models.marginals.estimation import Measurement, estimate_potentials
-from sundog.models.marginals.inference import Floats, calibrate
+from sundog.models.marginals.estimation import COLUMN_PRIOR, PAIR_PRIOR, Measurement, estimate_potentials
+from sundog.models.marginals.expectation import expect_counts
+from sundog.models.marginals.impossible_cells import find_impossible
+from sundog.models.marginals.inference import Factors, Floats, merge_factors
 from sundog.models.marginals.marginals_plan import Round
+from sundog.models.marginals.public_prior import fit_public_prior
 from sundog.models.marginals.released import list_scalars
-from sundog.models.marginals.tree_sampling import draw_records
-from sundog.models.marginals.variable import Variable, group_bins
+from sundog.models.marginals.variable import Variable, choose_groups, group_bins
 from sundog.privacy.events import DiscreteGaussian, Pure
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.mechanisms.counts import Histogram, draw_histogram_noise
 
 Integers = npt.NDArray[np.int64]
 
-_OVERSAMPLING = 8  # records drawn for each record, to compare the model with the counts
-_MOST_DRAWN = 400_000
 _MOST_COUNTED = 2**16  # cells of a marginal of three columns
 _CAUTION = 2.0  # gains below the largest noise of all scores, times this, are not trusted
 _ITERATIONS, _TOLERANCE = 60, 1e-3  # of the fits between rounds
@@ -55,7 +56,9 @@ class Learner:
         records: the private records.
         columns: the noisy counts of each column.
         configuration: of the model.
+        scale: the noise of one measurement with the whole budget.
         rng: for records drawn from the model.
+        public: records to start from, if there are any.
     """
 
     def __init__(
@@ -63,20 +66,25 @@ class Learner:
         records: Records,
         columns: Mapping[str, Measurement],
         configuration: MarginalsConfiguration,
+        scale: float,
         rng: np.random.Generator,
+        public: Records | None = None,
     ) -> None:
         self.schema, self.configuration, self.rng = records.schema, configuration, rng
         self.cap, self.weight, self.names = self.schema.cap, bound_weight(self.schema), list_scalars(self.schema)
         self.target = self.names.index(self.schema.target) if self.schema.target in self.names else None
         self.columns = dict(columns)
-        self.variables = [self._group(name) for name in self.names]
+        self._groups = configuration.groups or choose_groups(self.total, noise=scale * math.sqrt(self.cap))
+        known = {} if public is None else count_bins(public)
+        self.variables = [self._group(name, known.get(name)) for name in self.names]
         self.sizes = tuple(variable.size for variable in self.variables)
         self.measured: dict[Clique, Measurement] = {}
-        self._bins = {name: get_marginal(self.schema.columns[name]).count(records.codes[name]) for name in self.names}
-        self._values = [
-            variable.encode(records.codes[name]) for name, variable in zip(self.names, self.variables, strict=True)
-        ]
+        self._bins = count_bins(records)
+        self._values = self._encode(records)
         self._counts: dict[Clique, Integers] = {}
+        self.impossible = find_impossible(self.schema, dict(zip(self.names, self.variables, strict=True)))
+        self.prior: Factors = {} if public is None else self._start_from(public)
+        self._fixed = merge_factors(self.impossible, self.prior)
         self.potentials: dict[Clique, Floats] = {}
         self.estimate()
 
@@ -98,8 +106,8 @@ class Learner:
 
     @property
     def tree(self) -> BucketTree:
-        """The bucket tree of the pairs that were measured so far."""
-        return eliminate(self.sizes, self.measured)
+        """The bucket tree of the pairs that were measured so far, and of fixed factors."""
+        return eliminate(self.sizes, [*self._fixed, *self.measured])
 
     def estimate(self, iterations: int = _ITERATIONS, tolerance: float = _TOLERANCE) -> None:
         """Fit the potentials to what was measured so far."""
@@ -108,18 +116,19 @@ class Learner:
             self.tree,
             columns | self.measured,
             self.total,
-            fixed={},
+            fixed=self._fixed,
             start=self.potentials,
             iterations=iterations,
             tolerance=tolerance,
+            column_prior=PAIR_PRIOR if self.prior else COLUMN_PRIOR,
         )
 
     def select(self, each: Round, ledger: Ledger) -> list[Clique]:
         """Return the marginals to measure, chosen with noise; the caller has paid for it."""
         candidates = self._list_candidates(each.order)
-        expected = self._expect(candidates)
+        expected = expect_counts(self.tree, [self.potentials, self._fixed], self.total, candidates, self.rng)
         scores = score_cliques(self._count(candidates), expected, cap=self.cap)
-        tree = GrowingTree(self.sizes, self.measured, self.configuration.cells)
+        tree = self._open_tree()
         event = each.choice.event
         if isinstance(event, Pure):
             gains = self._compute_gains(each, expected, scores)
@@ -130,6 +139,11 @@ class Learner:
         largest = event.sigma * math.sqrt(2 * math.log(max(2, len(scores))))  # about, of the noise
         gains = self._compute_gains(each, expected, noisy)
         return choose_by_scores(gains, tree, each.cliques, least=_CAUTION * largest)
+
+    def _open_tree(self) -> GrowingTree:
+        """Return the tree that pairs are added to; what rules and public records take does not count."""
+        fixed = eliminate(self.sizes, self._fixed).cells
+        return GrowingTree(self.sizes, [*self._fixed, *self.measured], self.configuration.cells + fixed)
 
     def _list_candidates(self, order: int) -> list[Clique]:
         """Return all pairs, and all larger cliques up to an order that are not too large to count."""
@@ -167,10 +181,13 @@ class Learner:
             known = self.measured.get(clique)
             self.measured[clique] = found if known is None else known.combine(found)
 
-    def _group(self, name: str) -> Variable:
+    def _group(self, name: str, public: Integers | None) -> Variable:
+        """Return a column in groups; what is frequent in private or in public records is a group of its own."""
         column, own = self.schema.columns[name], self.columns[name]
-        deviation = math.sqrt(float(own.variance))
-        groups = group_bins(column, own.counts, deviation=deviation, most=self.configuration.groups)
+        counts, deviation = own.counts, math.sqrt(float(own.variance))
+        if public is not None:
+            counts, deviation = np.maximum(counts / deviation, public), 1.0
+        groups = group_bins(column, counts, deviation=deviation, most=self._groups)
         return Variable(column, groups, get_marginal(column).to_probabilities(own.counts, self.total))
 
     def _sum_groups(self, place: int) -> Measurement:
@@ -180,9 +197,24 @@ class Learner:
         counts = total * get_marginal(self.schema.columns[name]).to_probabilities(own.counts, total)
         return Measurement(variable.sum_groups(counts), own.variance * variable.bins_per_group)
 
-    def finish(self) -> None:
-        """Fit the potentials to convergence."""
+    def finish(self) -> dict[Clique, Floats]:
+        """Fit the potentials to convergence, and return them with those of public records."""
         self.estimate(_LAST_ITERATIONS, _LAST_TOLERANCE)
+        return merge_factors(self.potentials, self.prior)
+
+    def _encode(self, records: Records) -> list[npt.NDArray[Any]]:
+        """Return the group of each record's values, by column."""
+        return [variable.encode(records.codes[name]) for name, variable in zip(self.names, self.variables, strict=True)]
+
+    def _start_from(self, public: Records) -> dict[Clique, Floats]:
+        """Return the potentials of public records."""
+        return fit_public_prior(
+            self._encode(public),
+            self.sizes,
+            impossible=self.impossible,
+            cells=self.configuration.cells,
+            rng=self.rng,
+        )
 
     def _count(self, cliques: Sequence[Clique]) -> dict[Clique, Integers]:
         """Return the exact counts of some cliques; those of pairs are kept."""
@@ -190,13 +222,6 @@ class Learner:
         counted = count_cliques(self._values, self.sizes, new)
         self._counts.update({clique: cells for clique, cells in counted.items() if len(clique) == 2})
         return {clique: counted[clique] if clique in counted else self._counts[clique] for clique in cliques}
-
-    def _expect(self, cliques: Sequence[Clique]) -> dict[Clique, Integers]:
-        """Return how many records the model has in each cell, rounded, by drawing records from it."""
-        drawn = int(min(_OVERSAMPLING * self.total, _MOST_DRAWN)) + 1
-        records = draw_records(calibrate(self.tree, self.potentials), drawn, self.rng)
-        counts = count_cliques(list(records), self.sizes, cliques)
-        return {clique: np.rint(cells * (self.total / drawn)).astype(np.int64) for clique, cells in counts.items()}
 
     def _compute_gains(self, each: Round, expected: Mapping[Clique, Integers], scores: Integers) -> dict[Clique, float]:
         """Return how much nearer a measurement would bring the model to each clique, in units of `cap` records.
@@ -215,3 +240,9 @@ class Learner:
             weight = self.weight if self.target in clique else 1.0
             gains[clique] = weight * (score[clique] - explained - left / self.cap)
         return gains
+
+
+def count_bins(records: Records) -> dict[str, Integers]:
+    """Return the exact counts of each scalar column's bins."""
+    columns = records.schema.columns
+    return {name: get_marginal(columns[name]).count(records.codes[name]) for name in list_scalars(records.schema)}

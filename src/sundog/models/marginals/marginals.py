@@ -23,13 +23,20 @@ from sundog.data.schema import Schema
 from sundog.errors import DataError
 from sundog.models.independent.column_marginals import get_marginal
 from sundog.models.independent.released import name_marginal_key
-from sundog.models.marginals.bucket_tree import BucketTree, Clique, eliminate
+from sundog.models.marginals.bucket_tree import BucketTree, Clique
 from sundog.models.marginals.configuration import MarginalsConfiguration
 from sundog.models.marginals.estimation import Measurement
+from sundog.models.marginals.impossible_cells import find_impossible
 from sundog.models.marginals.inference import Calibrated, Floats, calibrate
 from sundog.models.marginals.learner import Learner
 from sundog.models.marginals.marginals_plan import MarginalsPlan, Round, plan_marginals
-from sundog.models.marginals.released import ReleasedMarginals, list_scalars, name_groups_key, name_potential_key
+from sundog.models.marginals.released import (
+    ReleasedMarginals,
+    build_tree,
+    list_scalars,
+    name_groups_key,
+    name_potential_key,
+)
 from sundog.models.marginals.tree_sampling import draw_records
 from sundog.models.marginals.variable import Variable
 from sundog.models.protocol import Codes, FitContext, Parts, State, Where, to_code_set
@@ -54,6 +61,7 @@ class Marginals:
         potentials: by clique of scalar columns.
         records: about how many records it was fitted on.
         units: by round, how often each clique was measured.
+        public: whether it began with public records.
     """
 
     name: ClassVar[str] = "marginals"
@@ -66,9 +74,12 @@ class Marginals:
         potentials: Mapping[Clique, Floats],
         records: int,
         units: Sequence[Sequence[int]],
+        *,
+        public: bool = False,
     ) -> None:
         self.schema, self.marginals, self.groups = schema, dict(marginals), dict(groups)
         self.potentials, self.records, self.units = dict(potentials), records, [list(each) for each in units]
+        self.public = public
 
     # --- learning ---
 
@@ -103,19 +114,24 @@ class Marginals:
             for own, measured in zip(units, _run_round(number, each, learners, plan, ledger, context), strict=True):
                 own.append(measured)
         context.progress("fitting the model", 0.0)
-        models = [cls._finish(learner, own) for learner, own in zip(learners, units, strict=True)]
+        public = plan.configuration.public
+        models = [cls._finish(learner, own, public=public) for learner, own in zip(learners, units, strict=True)]
         if plan.rounds:
             context.progress(_describe_measured(models), 1.0)
         return models
 
     @classmethod
-    def _finish(cls, learner: Learner, units: Sequence[Mapping[Clique, int]]) -> Self:
-        learner.finish()
-        counts = [[own.get(clique, 0) for clique in learner.potentials] for own in units]
+    def _finish(cls, learner: Learner, units: Sequence[Mapping[Clique, int]], *, public: bool) -> Self:
+        potentials = learner.finish()
+        counts = [[own.get(clique, 0) for clique in potentials] for own in units]
         groups = {name: variable.groups for name, variable in zip(learner.names, learner.variables, strict=True)}
-        return cls(
-            learner.schema, learner.compute_marginals(), groups, learner.potentials, max(1, learner.total), counts
-        )
+        marginals, total = learner.compute_marginals(), max(1, learner.total)
+        return cls(learner.schema, marginals, groups, potentials, total, counts, public=public)
+
+    def list_measured(self) -> list[Clique]:
+        """Return the cliques of several columns that were measured; others are those of public records."""
+        units = zip(self.potentials, *self.units, strict=True)
+        return [clique for clique, *counts in units if len(clique) > 1 and any(counts)]
 
     # --- drawing ---
 
@@ -127,12 +143,17 @@ class Marginals:
         }
 
     @functools.cached_property
+    def _impossible(self) -> dict[Clique, Floats]:
+        return find_impossible(self.schema, self._variables)
+
+    @functools.cached_property
     def _tree(self) -> BucketTree:
-        return eliminate([variable.size for variable in self._variables.values()], self.potentials)
+        cliques = [*self.potentials, *self._impossible]
+        return build_tree([variable.size for variable in self._variables.values()], cliques)
 
     @functools.cached_property
     def _calibrated(self) -> Calibrated:
-        return calibrate(self._tree, self.potentials)
+        return calibrate(self._tree, self.potentials, self._impossible)
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         """Draw n records given the conditions, exactly."""
@@ -160,7 +181,7 @@ class Marginals:
                 (places[name],): np.log(self._variables[name].weigh_groups(to_code_set(codes)))
                 for name, codes in where.items()
             }
-        return calibrate(self._tree, self.potentials, evidence)
+        return calibrate(self._tree, self.potentials, self._impossible, evidence)
 
     # --- the release ---
 
@@ -174,7 +195,8 @@ class Marginals:
         for place, potential in enumerate(self.potentials.values()):
             tensors[name_potential_key(place)] = potential
         cliques = [list(clique) for clique in self.potentials]
-        return State(tensors, {"records": self.records, "cliques": cliques, "units": self.units})
+        config = {"records": self.records, "cliques": cliques, "units": self.units, "public": self.public}
+        return State(tensors, config)
 
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
@@ -186,14 +208,16 @@ class Marginals:
         potentials = {
             clique: state.tensors[name_potential_key(place)].copy() for place, clique in enumerate(released.cliques)
         }
-        return cls(schema, marginals, groups, potentials, released.records, released.units)
+        return cls(schema, marginals, groups, potentials, released.records, released.units, public=released.public)
 
 
 def _describe_measured(models: Sequence[Marginals]) -> str:
     """Return how many marginals of several columns were measured, or what it means that none was."""
-    counts = [len(model.potentials) - len(model.groups) for model in models]
+    counts = [len(model.list_measured()) for model in models]
     if any(counts):
         return f"{', '.join(map(str, counts))} pairs or triples of columns stood out of the noise and were measured\n"
+    if models[0].public:
+        return "no pair of columns differs from the public records by more than the noise\n"
     return (
         "no pair of columns stood out of the noise, so that all columns are independent in this release; structure "
         "that shows only in three or more columns together, such as parity, cannot be learned from pairs "
@@ -230,7 +254,9 @@ def _measure_columns(
         }
         for place, (name, noise) in enumerate(sigma.items()):
             columns[name] = Measurement(noisy[f"{number}.{place}"].astype(np.float64), np.array(cap * noise**2))
-        learners.append(Learner(fragment, columns, plan.configuration, np.random.default_rng(seeds[number])))
+        rng = np.random.default_rng(seeds[number])
+        public = context.public if plan.configuration.public else None
+        learners.append(Learner(fragment, columns, plan.configuration, plan.scale, rng, public))
     return learners
 
 

@@ -57,12 +57,14 @@ class MarginalsPlan:
         charges: of the columns' marginals, then, for each round, of choosing and of measuring.
         sigma: of the noise in each bin of a private column's own marginal, by column.
         rounds: of choosing and measuring; none if there is one scalar column, or none of them is private.
+        scale: the noise of one measurement with the whole budget.
     """
 
     configuration: MarginalsConfiguration
     charges: tuple[Charge, ...]
     sigma: Mapping[str, float]
     rounds: tuple[Round, ...]
+    scale: float
 
     @property
     def one_way_charges(self) -> tuple[Charge, ...]:
@@ -82,7 +84,8 @@ def plan_marginals(
 
     def plan(scale: float) -> MarginalsPlan:
         sigma, rounds = _divide_one_way(schema, scale), _divide_rounds(schema, configuration, scale)
-        return MarginalsPlan(configuration, tuple(_list_charges(schema, sigma, rounds)), sigma, rounds)
+        charges = tuple(_list_charges(schema, sigma, rounds))
+        return MarginalsPlan(configuration, charges, sigma, rounds, scale)
 
     if not plan(1.0).charges:
         return plan(1.0)

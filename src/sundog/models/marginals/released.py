@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -11,12 +11,20 @@ import numpy as np
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
 from sundog.models.independent.released import check_marginal, list_due_marginals, name_marginal_key
-from sundog.models.marginals.bucket_tree import Clique, eliminate
+from sundog.models.marginals.bucket_tree import BucketTree, Clique, eliminate
 from sundog.models.marginals.configuration import MOST_CELLS
 from sundog.models.protocol import State
-from sundog.models.released import MOST_RECORDS, DueCharge, ReleasedModel, find_unpaid_counts, is_whole
-from sundog.privacy.events import Charge
+from sundog.models.released import (
+    MOST_RECORDS,
+    DueCharge,
+    MeasuredMarginal,
+    ReleasedModel,
+    find_unpaid_counts,
+    is_whole,
+)
+from sundog.privacy.events import Charge, DiscreteGaussian
 
+PUBLIC_RECORDS = "the records that were given as public, with which the model began"
 _MOST_CLIQUES = 10_000
 
 
@@ -32,8 +40,10 @@ class ReleasedMarginals(ReleasedModel):
 
     def __init__(self, schema: Schema, state: State) -> None:
         config, scalars = state.config, list_scalars(schema)
-        if set(config) != {"records", "cliques", "units"} or not is_whole(config["records"], MOST_RECORDS):
+        if set(config) != {"records", "cliques", "units", "public"} or not is_whole(config["records"], MOST_RECORDS):
             raise _make_refusal("its configuration is not one")
+        if type(config["public"]) is not bool:
+            raise _make_refusal("it does not say whether it began with public records")
         cliques = _read_cliques(config["cliques"], len(scalars))
         if set(state.tensors) != {
             *_list_column_keys(schema),
@@ -43,14 +53,14 @@ class ReleasedMarginals(ReleasedModel):
         for place, (name, column) in enumerate(schema.columns.items()):
             check_marginal(name, column, state.tensors[name_marginal_key(place)])
         sizes = [_check_groups(schema, name, state) for name in scalars]
-        if eliminate(sizes, cliques).cells > MOST_CELLS:
-            raise _make_refusal("its cliques take more memory than any fit allows")
+        build_tree(sizes, cliques)
         for place, clique in enumerate(cliques):
             potential = state.tensors[name_potential_key(place)]
             shape = tuple(sizes[v] for v in clique)
             if potential.dtype != np.float64 or potential.shape != shape or not np.isfinite(potential).all():
                 raise _make_refusal("a potential is not that of its columns")
-        self.schema, self.records, self.cliques = schema, config["records"], cliques
+        self.schema, self.records, self.cliques, self.public = schema, config["records"], cliques, config["public"]
+        self.assumptions = [PUBLIC_RECORDS] if self.public else []
         self.units = _read_units(config["units"], len(cliques))
 
     def find_unpaid(self, charges: Sequence[Charge]) -> list[str]:
@@ -62,6 +72,30 @@ class ReleasedMarginals(ReleasedModel):
         chosen = {charge.purpose for charge in charges if charge.event.kind in ("discrete_gaussian", "pure")}
         choices = [name_choice_purpose(number) for number in range(len(self.units))]
         return missing + [purpose for purpose in choices if purpose not in chosen]
+
+    def list_measured(self, charges: Sequence[Charge]) -> list[MeasuredMarginal]:
+        """Return what the rounds measured, in the order of the columns; a round that nothing paid for is left out."""
+        names, cap = list_scalars(self.schema), self.schema.cap
+        sigmas = {(c.purpose, c.count): c.event.sigma for c in charges if isinstance(c.event, DiscreteGaussian)}
+        precision = np.zeros(len(self.cliques))
+        for number, units in enumerate(self.units):
+            sigma = sigmas.get((name_measured_purpose(number), sum(units) * cap))
+            if sigma is not None:
+                precision += np.array(units, np.float64) / (cap * sigma**2)
+        deviations = dict(zip(self.cliques, precision.tolist(), strict=True))
+        return [
+            MeasuredMarginal(tuple(names[v] for v in clique), deviations[clique] ** -0.5)
+            for clique in sorted(self.cliques)
+            if deviations[clique] > 0
+        ]
+
+
+def build_tree(sizes: Sequence[int], cliques: Iterable[Clique]) -> BucketTree:
+    """Return the tree of a released model; raise ReleaseError if it takes more memory than that of any fit."""
+    tree = eliminate(sizes, cliques)
+    if tree.cells > MOST_CELLS:
+        raise _make_refusal("its cliques take more memory than any fit allows")
+    return tree
 
 
 def list_scalars(schema: Schema) -> list[str]:
@@ -81,7 +115,7 @@ def name_potential_key(place: int) -> str:
 
 def name_choice_purpose(number: int) -> str:
     """Return what the charge for choosing the marginals of a round is for."""
-    return f"choice of marginals, round {number + 1}"
+    return f"choice, round {number + 1}"
 
 
 def name_measured_purpose(number: int) -> str:

@@ -6,6 +6,7 @@ how a group becomes a bin again when records are drawn, and a bin becomes a code
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -24,6 +25,8 @@ Integers = npt.NDArray[np.int64]
 
 RARE = 3.0  # standard deviations of the noise: bins with fewer records are put together
 _VALUES = 8  # a column of categories may have this many times the groups of an ordered one
+_FEWEST, _MOST = 8, 64  # groups of an ordered column
+_RATIO = 6700.0  # records for each unit of noise at which 16 groups are chosen
 _LEAST = 1e-12  # probability of a bin in a group that was measured as empty
 
 
@@ -77,6 +80,11 @@ class Variable:
         return self._sum_by_group(counts)
 
     @cached_property
+    def cells(self) -> list[CodeSet]:
+        """The codes of each group."""
+        return [self.bins.to_code_set(members.tolist()) for members in self._members]
+
+    @cached_property
     def bins_per_group(self) -> Integers:
         """How many bins each group has."""
         return np.bincount(self.groups)
@@ -96,6 +104,23 @@ class Variable:
 
     def _sum_by_group(self, values: Floats) -> Floats:
         return np.bincount(self.groups, weights=values, minlength=self.size).astype(np.float64)
+
+
+def choose_groups(records: float, *, noise: float) -> int:
+    """Return about how many groups an ordered column should have.
+
+    With more groups values are drawn from narrower ranges, with fewer there are fewer noisy cells. The number grows
+    with the fourth root of the records for each unit of noise, which was near the best on tables of 20,000 to 60,000.
+
+    >>> choose_groups(25_000, noise=3.73), choose_groups(1_000_000, noise=3.73), choose_groups(300, noise=37.0)
+    (16, 40, 8)
+
+    Args:
+        records: about how many there are.
+        noise: the deviation that a count would have if all of the budget were spent on it.
+    """
+    found = round(16 * math.sqrt(math.sqrt(max(records, 0.0) / (_RATIO * noise))))
+    return min(max(found, _FEWEST), _MOST)
 
 
 def group_bins(column: AnyColumn, counts: Floats, *, deviation: float, most: int) -> Integers:
