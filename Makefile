@@ -19,7 +19,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $(READY)
 
-demo: $(READY) ## Run the demo on real data (about a minute)
+demo: $(READY) ## Run the demo on real data (less than a minute)
 	$(BIN)/sundog demo
 
 test: $(READY) ## Lint, types, and all tests that are not slow

@@ -1,4 +1,4 @@
-"""Run every step on real data, in about a minute: census records and handwritten digits become releases.
+"""Run every step on real data, in less than a minute: census records and handwritten digits become releases.
 
 Example: sundog demo
 """
