@@ -193,10 +193,11 @@ class Learner:
 
     def _expect(self, cliques: Sequence[Clique]) -> dict[Clique, Integers]:
         """Return how many records the model has in each cell, rounded, by drawing records from it."""
-        drawn = int(min(_OVERSAMPLING * self.total, _MOST_DRAWN)) + 1
+        total = self.total
+        drawn = int(min(_OVERSAMPLING * total, _MOST_DRAWN)) + 1
         records = draw_records(calibrate(self.tree, self.potentials), drawn, self.rng)
         counts = count_cliques(list(records), self.sizes, cliques)
-        return {clique: np.rint(cells * (self.total / drawn)).astype(np.int64) for clique, cells in counts.items()}
+        return {clique: np.rint(cells * (total / drawn)).astype(np.int64) for clique, cells in counts.items()}
 
     def _compute_gains(self, each: Round, expected: Mapping[Clique, Integers], scores: Integers) -> dict[Clique, float]:
         """Return how much nearer a measurement would bring the model to each clique, in units of `cap` records.
