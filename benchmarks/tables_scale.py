@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -146,7 +146,7 @@ def measure_sampling(folder: Path, columns: int, limit: float, rows: int) -> Ite
     _, path = fit_table(folder, declare_columns(columns), min(rows, 50_000))
     release = sundog.Release.load(path)
     release.sample(10, seed=1)  # the model is calibrated once
-    ways = {
+    ways: dict[str, Callable[[], object]] = {
         "codes": lambda: list(release.batches(rows, seed=1)),
         "a DataFrame": lambda: release.sample(rows, seed=1),
         "csv": lambda: release.write(folder / "drawn.csv", rows, seed=1),
