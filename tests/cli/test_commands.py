@@ -253,9 +253,8 @@ def test_a_ledger_is_created_and_shown(sundog: Sundog, here: Path) -> None:
 
 
 def test_the_demo_runs_to_its_end(sundog: Sundog, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sundog.demo import digits, walkthrough
+    from sundog.demo import digits
 
-    monkeypatch.setitem(walkthrough.SETTINGS, "epochs", 1)
     monkeypatch.setitem(digits.SETTINGS, "epochs", 10)
     called = sundog("demo", "-o", "show")
     assert called.code == 0

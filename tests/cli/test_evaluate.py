@@ -72,7 +72,7 @@ def test_evaluate_prints_figures_and_writes_a_page(sundog: Sundog) -> None:
     assert page.startswith("<!doctype html>")
     assert "ε = 4" in page
     assert Path("r.html").stat().st_mode & 0o777 == 0o600
-    assert "A classifier" in done.out.splitlines()[0]
+    assert "a classifier" in done.out.splitlines()[0].lower()  # or "Whether a classifier": that depends on the noise
     assert "warning" not in done.err
 
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,8 +27,6 @@ from sundog.training.speed.threads import use_one_thread
 
 Say = Callable[[str], None]
 
-SETTINGS: dict[str, Any] = {"epochs": 15, "means": 0.3}  # short training, a larger budget for columns
-
 _PAIRS = (("relationship", "marital_status"), ("education", "occupation"), ("hours_per_week", "income"))
 
 
@@ -39,8 +36,8 @@ def run_walkthrough(folder: Path, *, epsilon: float, say: Say) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with use_one_thread():
         _show_census(folder, epsilon, say)
-        say("\n7. Images: 1,497 handwritten digits. A mixture of ten machines, one for each of ten clusters that are")
-        say(f"   found privately. These are few images, so ε = {EPSILON:g}, much more than for the census.\n")
+        say("\n7. Images: 1,497 handwritten digits. A mixture of ten Boltzmann machines, one for each of ten clusters")
+        say(f"   that are found privately. These are few images, so ε = {EPSILON:g}, much more than for the census.\n")
         show_digits(folder, Schema.load(copy_example_file(folder / "digits.schema.yaml")), say=say)
     say(f"\nThis took {time.perf_counter() - started:.1f} s; all files are in {folder}/.")
     say("\nNow your own data:")
@@ -57,7 +54,8 @@ def _show_census(folder: Path, epsilon: float, say: Say) -> None:
     say("1. The private data: 10,000 records of the 1994 US census (UCI Adult). Only you may see it.\n")
     _show_rows(data, say)
 
-    say(f"\n2. A Boltzmann machine is trained on it with ε = {epsilon:g}, which is all that the ledger holds.\n")
+    say(f"\n2. A model learns it with ε = {epsilon:g}, which is all that the ledger holds. For tables this is")
+    say("   `marginals`: it counts, with noise, each column and the pairs of columns that matter most.\n")
     release, ledger = _fit(folder, data, schema, epsilon, say)
 
     say("\n3. The certificate, which travels with the release.\n")
@@ -85,7 +83,7 @@ def _fit(folder: Path, data: Path, schema: Schema, epsilon: float, say: Say) -> 
     ledger.unlink(missing_ok=True)
     Ledger.create(ledger, epsilon=epsilon, delta=1e-5)
     started = time.perf_counter()
-    synthesizer = Synthesizer(model="rbm", epsilon=epsilon, ledger=ledger, settings=SETTINGS)
+    synthesizer = Synthesizer(epsilon=epsilon, ledger=ledger)
     synthesizer.fit(data, schema, out=folder / "adult.sundog", overwrite=True)
     say(f"   {folder / 'adult.sundog'} written in {time.perf_counter() - started:.1f} s")
     return synthesizer.release_, ledger
