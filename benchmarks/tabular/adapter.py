@@ -8,6 +8,7 @@ writes as many records as it was given, and what the fit cost.
 from __future__ import annotations
 
 import json
+import math
 import resource
 import sys
 from collections.abc import Callable
@@ -43,7 +44,7 @@ def peak_mebibytes() -> float:
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024
-    raise OSError("this system does not tell the peak memory of a process")
+    return math.nan  # this system does not tell
 
 
 def measure_cost(fit: Callable[[], Any]) -> tuple[Any, dict[str, float]]:

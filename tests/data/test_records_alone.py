@@ -24,6 +24,7 @@ from tests.data.containers import Container
 from tests.data.one_more_record import Case
 
 from sundog.data.columns import listed, scalar
+from sundog.data.columns.batches import Batches
 from sundog.data.columns.set import SetColumn
 from sundog.data.reading import csv_file, read, tables
 from sundog.data.schema import Schema
@@ -211,7 +212,8 @@ def _find_as_typed(column: Any, value: Any) -> int | None:
 
 
 def _tally_as_typed(column: Any, values: Any, *, where: str) -> Counter[str]:
-    return Counter(str(value) for value in values.to_pylist() if value is not None)
+    whole = values.collect() if isinstance(values, Batches) else values
+    return Counter(str(value) for value in whole.to_pylist() if value is not None)
 
 
 def _skip_checks(file: Any, *_: Any) -> Any:

@@ -25,8 +25,9 @@ def draw_cells(p: Floats, n: int, rng: np.random.Generator) -> npt.NDArray[np.in
     drawn = np.empty((len(rows), n), np.int64)
     for cells, row in zip(drawn, rows, strict=True):
         shares = row.cumsum()
-        ends = np.floor(shares / shares[-1] * n + rng.random()).astype(np.int64)
-        cells[:] = np.repeat(np.arange(len(row)), np.diff(np.minimum(ends, n), prepend=0))
+        ends = np.minimum(np.floor(shares / shares[-1] * n + rng.random()).astype(np.int64), n)
+        ends[1:] -= ends[:-1].copy()  # how many are drawn of each cell
+        cells[:] = np.repeat(np.arange(len(row)), ends)
         rng.shuffle(cells)
     return drawn.T.reshape(n, *p.shape[:-1])
 

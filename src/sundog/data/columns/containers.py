@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from sundog.data.columns import time_parsing
 from sundog.data.columns.arrow import is_text, to_numpy
+from sundog.data.columns.batches import Batches
 from sundog.data.columns.number_parsing import EXACT
 from sundog.data.columns.value_kinds import KINDS, TEXT, spell_value, tag_value
 from sundog.errors import DataError
@@ -32,7 +33,7 @@ MIXED = pa.dense_union([pa.field(name, kind) for name, kind in KINDS.items()])
 
 
 def to_chunks(values: Any, *, where: str = "") -> Iterator[Any]:
-    """Yield the values of a list, a Series or an array (numpy, Arrow) as Arrow arrays, each value converted alone.
+    """Yield the values of a list, a Series, an array or batches as Arrow arrays, each value converted alone.
 
     The arrays hold text, numbers, booleans, dates and timestamps, dictionaries of these, `MIXED`, or nested lists.
     `where` begins the error message about a value that cannot be read.
@@ -41,8 +42,8 @@ def to_chunks(values: Any, *, where: str = "") -> Iterator[Any]:
     >>> chunk.to_pylist()
     [1, 'x', None, 2.5]
     """
-    if isinstance(values, pa.ChunkedArray):
-        for chunk in values.chunks:
+    if isinstance(values, pa.ChunkedArray | Batches):
+        for chunk in values.iterchunks():
             yield simplify(chunk, where=where)
     elif isinstance(values, pa.Array):
         yield simplify(values, where=where)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from sundog.data.columns import Column, Form, Scale, sparse_rows
+from sundog.data.columns.batches import Batches
 from sundog.data.columns.containers import MIXED
 from sundog.data.reading import arrays, tables
 from sundog.data.reading.source import BARE, Shape, Source, Values
@@ -109,6 +111,15 @@ def conform(column: Column, values: list[Values], source: Source, name: str, *, 
     if private:
         _refuse_retyped(column, values[0], nulls, where)
     return tables.nullify(to_scalars(values[0], where), nulls)
+
+
+def conform_batches(column: Column, batches: Batches, source: Source, name: str) -> Batches:
+    """Convert the values of one column as `conform` does, when they are read."""
+
+    def convert(batch: pa.ChunkedArray) -> Any:
+        return conform(column, [batch], source, name)
+
+    return batches.convert(convert)
 
 
 def _refuse_retyped(column: Column, values: Values, nulls: Sequence[str], where: str) -> None:

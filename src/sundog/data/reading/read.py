@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
+from sundog.data.columns.batches import Batches
 from sundog.data.columns.containers import spell_values
-from sundog.data.reading import arrays, csv_file, database, json_lines, tables, transactions, workbook
-from sundog.data.reading.column_matching import Plan, conform, match, refuse_unspelled, to_scalars
+from sundog.data.reading import arrays, csv_file, database, json_lines, parquet, tables, transactions, workbook
+from sundog.data.reading.column_matching import Plan, conform, conform_batches, match, refuse_unspelled, to_scalars
 from sundog.data.reading.source import BARE, AnyPath, PipedInput, Source, Values, explain_read_errors, refuse_directory
 from sundog.data.reading.tables import build_missing_error, nullify
 from sundog.data.records import Records
@@ -39,7 +40,7 @@ class Raw:
 
     name: str
     count: int
-    columns: dict[str, Values]
+    columns: dict[str, Values | Batches]
     unit: pa.ChunkedArray | None = None
     ignored: tuple[str, ...] = field(default=())
 
@@ -81,10 +82,13 @@ def read(source: Any, schema: Schema, *, labels: Any = None, private: bool = Tru
     plan = match(opened, schema)
     _check_plan(plan, opened, schema, labels is not None)
     used = [name for names in plan.values() for name in names] + ([schema.unit] if schema.unit else [])
-    loaded = opened.load(used)
-    columns = {
+    columns: dict[str, Values | Batches] = dict(_batch_columns(opened, plan, schema))
+    whole = [key for name, keys in plan.items() if name not in columns for key in keys]
+    loaded = opened.load([*whole, *([schema.unit] if schema.unit else [])])
+    columns |= {
         name: conform(schema.columns[name], [loaded[key] for key in keys], opened, name, private=private)
         for name, keys in plan.items()
+        if name not in columns
     }
     unit = _read_unit_ids(loaded[schema.unit], opened, schema.unit) if schema.unit else None
     count = _count_records(columns, unit, opened.name)
@@ -165,7 +169,7 @@ def _open_path(path: AnyPath, schema: Schema | None) -> Source:
     if name.endswith(".xlsx"):
         return workbook.open_workbook(path, sheet=sheet, nulls=nulls)
     if name.endswith((".parquet", ".pq")):
-        return tables.open_parquet(path)
+        return parquet.open_parquet(path)
     if name.endswith((".arrow", ".feather")):
         return tables.open_ipc(path)
     if name.endswith(".npz"):
@@ -210,6 +214,15 @@ def find_first_of_each(ids: pa.ChunkedArray, cap: int) -> Array:
     return np.sort(order[rank < cap])
 
 
+def _batch_columns(source: Source, plan: Plan, schema: Schema) -> dict[str, Batches]:
+    """Return the columns of one value a record, if the source can be read in batches."""
+    batch = source.batch
+    if batch is None:
+        return {}
+    scalars = {name: column for name, column in schema.columns.items() if column.is_scalar and plan.get(name) == [name]}
+    return {name: conform_batches(column, batch(name), source, name) for name, column in scalars.items()}
+
+
 def _check_plan(plan: Plan, source: Source, schema: Schema, labelled: bool) -> None:
     if schema.unit and schema.unit not in source.shapes:
         raise build_missing_error(schema.unit, source)
@@ -249,7 +262,7 @@ def _read_unit_ids(values: Values, source: Source, unit: str) -> pa.ChunkedArray
     return ids
 
 
-def _count_records(columns: dict[str, Values], unit: pa.ChunkedArray | None, name: str) -> int:
+def _count_records(columns: dict[str, Values | Batches], unit: pa.ChunkedArray | None, name: str) -> int:
     lengths = {column: _count_rows(values) for column, values in columns.items()}
     if unit is not None:
         lengths["the unit"] = len(unit)
@@ -262,9 +275,11 @@ def _count_records(columns: dict[str, Values], unit: pa.ChunkedArray | None, nam
     return count
 
 
-def _count_rows(values: Values) -> int:
-    return int(values.shape[0]) if not isinstance(values, pa.ChunkedArray) else len(values)
+def _count_rows(values: Values | Batches) -> int:
+    return len(values) if isinstance(values, pa.ChunkedArray | Batches) else int(values.shape[0])
 
 
 def _take(values: Any, index: Array) -> Any:
+    if isinstance(values, Batches):
+        return values.take(index)
     return values.take(pa.array(index)) if isinstance(values, pa.ChunkedArray) else values[index]

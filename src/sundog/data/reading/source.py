@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
+from sundog.data.columns.batches import Batches
 from sundog.errors import DataError
 
 Values: TypeAlias = "pa.ChunkedArray | np.ndarray[Any, Any] | sparse.csr_array"
@@ -60,12 +61,21 @@ BARE = ""
 
 @dataclass(frozen=True)
 class Source:
-    """Named values of one file or object; `shapes` gives the shape of one record under each name, () for a scalar."""
+    """Named values of one file or object.
+
+    Args:
+        name: of the file or the kind of object, for messages.
+        shapes: the shape of one record under each name, () for a scalar.
+        load: returns the values under some names.
+        nulls: spellings of a missing value, for text formats.
+        batch: returns the values under one name in batches, if the source can be read so.
+    """
 
     name: str
     shapes: Mapping[str, Shape]
     load: Callable[[list[str]], dict[str, Values]]
-    nulls: tuple[str, ...] = ()  # spellings of a missing value, for text formats
+    nulls: tuple[str, ...] = ()
+    batch: Callable[[str], Batches] | None = None
 
 
 def take_first_line(error: BaseException) -> str:

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from sundog.data.columns import arrow
 from sundog.data.columns.containers import MIXED, to_chunks
@@ -27,24 +26,6 @@ from sundog.data.reading.source import (
 )
 from sundog.data.validation_errors import format_value
 from sundog.errors import DataError
-
-
-def open_parquet(path: AnyPath) -> Source:
-    """Open a parquet file; columns are read on demand."""
-
-    def open_file() -> Any:
-        return pa.BufferReader(path.content) if isinstance(path, PipedInput) else path
-
-    def load(names: list[str]) -> dict[str, Values]:
-        with explain_read_errors(path.name):
-            table = pq.read_table(open_file(), columns=names, partitioning=None)
-            table.validate(full=True)  # a damaged file may contain invalid offsets
-        return {name: table[name] for name in names}
-
-    with explain_read_errors(path.name):
-        refuse_directory(path)
-        names = pq.read_schema(open_file()).names
-    return Source(path.name, dict.fromkeys(check_unique(names, path.name), ()), load)
 
 
 def open_ipc(path: AnyPath) -> Source:

@@ -13,7 +13,8 @@ from sundog.models.marginals.bucket_tree import Clique
 
 Integers = npt.NDArray[np.int64]
 
-_BLOCK = 2**20  # values of all columns at a time, so that they stay in the cache
+_BLOCK = 2**22  # values of all columns at a time
+_KEY = np.uint32  # holds every number of a cell: a clique that large could not be counted
 
 
 def count_cliques(
@@ -32,10 +33,10 @@ def count_cliques(
     counts = {clique: np.zeros(math.prod(sizes[v] for v in clique), np.int64) for clique in cliques}
     rows = max(1, _BLOCK // max(1, len(columns)))
     for start in range(0, len(columns[0]) if counts else 0, rows):
-        block = [column[start : start + rows].astype(np.intp) for column in columns]
+        block = [column[start : start + rows].astype(_KEY) for column in columns]
         for clique, cells in counts.items():
             key = block[clique[0]]
             for variable in clique[1:]:
-                key = key * sizes[variable] + block[variable]
+                key = key * _KEY(sizes[variable]) + block[variable]
             np.add(cells, np.bincount(key, minlength=len(cells)), out=cells)
     return {clique: cells.reshape([sizes[v] for v in clique]) for clique, cells in counts.items()}

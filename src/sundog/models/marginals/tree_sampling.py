@@ -6,16 +6,21 @@ separator form a group; within a group each value is drawn as often as its proba
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
+from sundog.data.columns.arrow import find_smallest_dtype
 from sundog.models.marginals.inference import Calibrated, Floats
 
 Integers = npt.NDArray[np.int64]
 
+_RADIX = 2**16  # numpy sorts 16 bits by radix, about ten times as fast as more bits
 
-def draw_records(model: Calibrated, n: int, rng: np.random.Generator) -> Integers:
-    """Return n records, one row a variable: (variables, n).
+
+def draw_records(model: Calibrated, n: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+    """Return n records, one row a variable: (variables, n), in the smallest type that holds all values.
 
     >>> from sundog.models.marginals.bucket_tree import eliminate
     >>> from sundog.models.marginals.inference import calibrate
@@ -24,7 +29,7 @@ def draw_records(model: Calibrated, n: int, rng: np.random.Generator) -> Integer
     6
     """
     tree = model.tree
-    drawn = np.zeros((len(tree.sizes), n), np.int64)
+    drawn = np.zeros((len(tree.sizes), n), find_smallest_dtype(max(tree.sizes, default=1)))
     for variable in reversed(tree.order):
         group = np.zeros(n, np.int64)
         for axis in tree.separators[variable]:
@@ -43,7 +48,7 @@ def _draw_in_groups(conditional: Floats, group: Integers, rng: np.random.Generat
     """
     n = len(group)
     shuffled = rng.permutation(n)
-    order = shuffled[np.argsort(group[shuffled], kind="stable")]
+    order = shuffled[_sort_stably(group[shuffled], conditional.shape[1])]
     in_order = group[order]
     starts = np.flatnonzero(np.diff(in_order, prepend=-1))
     counts = np.diff(starts, append=n)
@@ -58,3 +63,12 @@ def _draw_in_groups(conditional: Floats, group: Integers, rng: np.random.Generat
     values = np.empty(n, np.int64)
     values[order] = np.minimum(found, last[number])  # where a point was rounded up to the end of its group
     return values
+
+
+def _sort_stably(keys: Integers, size: int) -> npt.NDArray[np.intp]:
+    """Return the stable order of keys below a size, 16 bits at a time."""
+    order = np.argsort((keys % _RADIX).astype(np.uint16), kind="stable")
+    while size > _RADIX:
+        keys, size = keys // _RADIX, -(-size // _RADIX)
+        order = order[np.argsort((keys[order] % _RADIX).astype(np.uint16), kind="stable")]
+    return order

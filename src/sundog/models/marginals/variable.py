@@ -58,16 +58,19 @@ class Variable:
         """Return the group of each code."""
         return self._small_groups.take(self.bins.to_bins(codes))
 
-    def decode(self, groups: Integers, rng: np.random.Generator, within: CodeSet | None = None) -> npt.NDArray[Any]:
+    def decode(
+        self, groups: npt.NDArray[Any], rng: np.random.Generator, within: CodeSet | None = None
+    ) -> npt.NDArray[Any]:
         """Return a code of each group; only codes of a set, if one is given."""
         weights = self._weigh_bins(within)
         bins = np.empty(len(groups), np.int64)
-        order = np.argsort(groups, kind="stable")
-        ends = np.searchsorted(groups[order], np.arange(self.size + 1))
-        for group, (start, end) in enumerate(pairwise(ends.tolist())):
+        order = np.argsort(groups, kind="stable")  # by radix, as the type is small
+        ends = np.cumsum(np.bincount(groups, minlength=self.size))
+        for group, (start, end) in enumerate(pairwise([0, *ends.tolist()])):
             if end > start:
                 members = self._members[group]
-                bins[order[start:end]] = members[draw_cells(weights[members], end - start, rng)]
+                drawn = draw_cells(weights[members], end - start, rng) if len(members) > 1 else 0
+                bins[order[start:end]] = members[drawn]
         codes: npt.NDArray[Any] = self.bins.to_codes(bins, rng, within)
         return codes.astype(self.column.dtype, copy=False)
 
