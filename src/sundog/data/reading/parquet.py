@@ -22,7 +22,7 @@ def open_parquet(path: AnyPath) -> Source:
         refuse_directory(path)
         opened = _get_stamp(path)
         with pq.ParquetFile(_open_file(path)) as file:
-            names, count = file.schema_arrow.names, file.metadata.num_rows
+            names, metadata = file.schema_arrow.names, file.metadata
 
     def load(names: list[str]) -> dict[str, Values]:
         if not names:
@@ -36,13 +36,13 @@ def open_parquet(path: AnyPath) -> Source:
         with explain_read_errors(path.name):
             if _get_stamp(path) != opened:
                 raise DataError(f"{path.name}: has changed since it was opened; start again")
-            with pq.ParquetFile(_open_file(path)) as file:
+            with pq.ParquetFile(_open_file(path), metadata=metadata) as file:
                 for batch in file.iter_batches(BATCH, columns=[name], use_threads=False):
                     batch.validate(full=True)
                     yield pa.chunked_array([batch[name]])
 
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(check_unique(names, path.name), ())
-    return Source(path.name, shapes, load, batch=lambda name: Batches(count, lambda: read_batches(name)))
+    return Source(path.name, shapes, load, batch=lambda name: Batches(metadata.num_rows, lambda: read_batches(name)))
 
 
 def _open_file(path: AnyPath) -> Any:
