@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
+from sundog.errors import DataError
 from sundog.mixture.clustering import Clusters, find_clusters
 from sundog.mixture.clustering_plan import ClusteringPlan, plan_clustering
 from sundog.mixture.configuration import MixtureConfiguration
@@ -145,6 +146,8 @@ class Mixture:
         if chosen.sum() == 1 or not (chosen * self.weights).any():  # a condition may select an empty cluster
             return np.asarray(chosen / chosen.sum())
         joint = self._compute_log_joint(where)
+        if np.isneginf(joint).all():  # by the rules of the schema
+            raise DataError("where: no record can satisfy all conditions together")
         found = np.exp(joint - joint.max())
         return np.asarray(found / found.sum())
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from tests.contracts.material import schema_of
 
 from sundog.data.code_set import CodeSet
 from sundog.data.records import Records
 from sundog.data.schema import Schema
+from sundog.errors import DataError
+from sundog.fit.synthesizer import Synthesizer
 from sundog.models.marginals.configuration import MarginalsConfiguration
 from sundog.models.marginals.impossible_cells import find_impossible
 from sundog.models.marginals.marginals import Marginals
@@ -93,3 +96,23 @@ def test_rules_that_exclude_every_record_are_left_to_rejection() -> None:
     ]
     schema = schema_of(dict.fromkeys("abc", DIGIT), rules=[*rules, {"when": "b < 2", "then": "c = 1"}])
     assert find_impossible(schema, make_variables(schema)) == {}
+
+
+def test_a_mixture_says_what_no_record_can_satisfy() -> None:
+    records = make_records("a <= b", 400)
+    frame = pd.DataFrame({name: codes.astype(int) for name, codes in records.codes.items()})
+    release = Synthesizer("marginals", 5.0, 1e-6, clusters=2, seed=0).fit(frame, records.schema).release_
+    with pytest.raises(DataError, match="no record can satisfy"):
+        release.sample(5, where=["a = 5", "b = 0"])
+
+
+def test_categories_that_are_scattered_over_a_group_are_left_to_rejection() -> None:
+    values = [f"v{place}" for place in range(10_000)]
+    columns = {"a": {"type": "categorical", "values": values}, "b": {"type": "boolean"}}
+    schema = schema_of(columns, rules=[{"when": "b = true", "then": "a in v1, v3"}])
+    long, flag = (schema.columns[name] for name in "ab")
+    variables = {
+        "a": Variable(long, np.arange(10_000) % 2, np.full(10_000, 1e-4)),
+        "b": Variable(flag, np.arange(2), np.full(2, 0.5)),
+    }
+    assert find_impossible(schema, variables) == {}

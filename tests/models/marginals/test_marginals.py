@@ -229,3 +229,31 @@ def test_a_release_that_needs_too_much_memory_is_refused() -> None:
     config = {**state.config, "cliques": cliques, "units": []}
     with pytest.raises(ReleaseError, match="memory"):
         Marginals.from_state(records.schema, State({**kept, **groups, **potentials}, config))
+
+
+def test_columns_that_noise_leaves_no_values_of_take_few_axes() -> None:
+    """Each is one group, so that a bucket of them has one cell, however many there are."""
+    records = random_records(schema_of({f"c{i}": {"type": "boolean"} for i in range(100)}), 30)
+    drawn = fit(records, epsilon=0.1).sample(5, np.random.default_rng(0), {})
+    assert len(drawn) == 100
+
+
+def test_a_potential_that_nobody_paid_for_is_noticed() -> None:
+    model = fit(random_records(make_table(10).schema, 300), epsilon=0.5)
+    clique = next(pair for pair in itertools.combinations(range(4), 2) if pair not in model.potentials)
+    sizes = [variable.size for variable in model._variables.values()]
+    model.potentials[clique] = np.zeros([sizes[v] for v in clique])
+    for units in model.units:
+        units.append(0)
+    charges = Marginals.plan(
+        model.schema, Budget(0.5, 1e-6), MarginalsConfiguration(), already=(), records=None
+    ).charges
+    names = " and ".join("abcd"[v] for v in clique)
+    assert f"marginal of {names}" in read_model("marginals", model.schema, model.state()).find_unpaid(charges)
+
+
+def test_potentials_whose_sum_is_no_number_are_refused() -> None:
+    state = fit(make_table(200)).state()
+    huge = {name: np.full_like(t, 1e300) if name.startswith("potential") else t for name, t in state.tensors.items()}
+    with pytest.raises(ReleaseError, match="potential"):
+        Marginals.from_state(make_table(1).schema, State(huge, state.config))

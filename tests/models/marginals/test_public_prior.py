@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from tests.contracts.material import schema_of
+from tests.contracts.material import random_records, schema_of
 
 from sundog.data.records import Records
 from sundog.fit.synthesizer import Synthesizer
@@ -108,3 +108,9 @@ def test_the_certificate_says_so(clusters: int) -> None:
     release = synthesizer.fit(frames[0], private.schema).release_
     assert PUBLIC_RECORDS in release.certificate.assumed_public
     assert release.verify() == []
+
+
+def test_tables_without_single_values_ignore_public_records() -> None:
+    schema = schema_of({"items": {"type": "set", "universe": ["a", "b"], "max_size": 2}})
+    records = random_records(schema, 30)
+    assert fit(records, records, epsilon=1.0).potentials == {}

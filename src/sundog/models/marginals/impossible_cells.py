@@ -18,6 +18,7 @@ from sundog.models.marginals.inference import Floats, calibrate
 from sundog.models.marginals.variable import Variable
 
 _MOST_CELLS = 2**14  # of the columns of one rule
+_MOST_RANGES = 2**12  # of values, of all groups of a column: rare categories are one group, however scattered
 _MOST_OF_ALL = 2**17  # of the bucket tree of all rules
 
 
@@ -37,13 +38,21 @@ def find_impossible(schema: Schema, variables: Mapping[str, Variable]) -> dict[C
         schema: with rules about scalar columns that are not derived.
         variables: the scalar columns.
     """
+    rules = schema.bind_rules().rules
+    if not rules:
+        return {}
     places = {name: place for place, name in enumerate(variables)}
     sizes = [variable.size for variable in variables.values()]
+    scattered = {
+        name for name, each in variables.items() if sum(len(cell.ranges) for cell in each.cells) > _MOST_RANGES
+    }
     tree = GrowingTree(sizes, [], _MOST_OF_ALL)
     found: dict[Clique, Floats] = {}
-    for _, rule in schema.bind_rules().rules:
+    for _, rule in rules:
         clique = tuple(sorted(places[name] for name in rule.names))
-        if math.prod(sizes[v] for v in clique) > _MOST_CELLS or not (clique in found or tree.add(clique)):
+        if math.prod(sizes[v] for v in clique) > _MOST_CELLS or any(name in scattered for name in rule.names):
+            continue
+        if clique not in found and not tree.add(clique):
             continue
         possible = rule.possible({name: variables[name].cells for name in rule.names})
         with np.errstate(divide="ignore"):

@@ -46,7 +46,7 @@ Integers = npt.NDArray[np.int64]
 _MOST_COUNTED = 2**16  # cells of a marginal of three columns
 _CAUTION = 2.0  # gains below the largest noise of all scores, times this, are not trusted
 _ITERATIONS, _TOLERANCE = 60, 1e-3  # of the fits between rounds
-_LAST_ITERATIONS, _LAST_TOLERANCE = 1000, 1e-4
+_LAST_ITERATIONS, _LAST_TOLERANCE = 1000, 5e-5
 
 
 class Learner:
@@ -83,7 +83,7 @@ class Learner:
         self._values = self._encode(records)
         self._counts: dict[Clique, Integers] = {}
         self.impossible = find_impossible(self.schema, dict(zip(self.names, self.variables, strict=True)))
-        self.prior: Factors = {} if public is None else self._start_from(public)
+        self.prior: Factors = self._start_from(public) if public is not None and self.names else {}
         self._fixed = merge_factors(self.impossible, self.prior)
         self.potentials: dict[Clique, Floats] = {}
         self.estimate()

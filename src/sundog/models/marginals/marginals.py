@@ -215,7 +215,7 @@ def _describe_measured(models: Sequence[Marginals]) -> str:
     """Return how many marginals of several columns were measured, or what it means that none was."""
     counts = [len(model.list_measured()) for model in models]
     if any(counts):
-        return f"{', '.join(map(str, counts))} pairs or triples of columns stood out of the noise and were measured\n"
+        return f"{', '.join(map(str, counts))} pairs or triples of columns were measured\n"
     if models[0].public:
         return "no pair of columns differs from the public records by more than the noise\n"
     return (

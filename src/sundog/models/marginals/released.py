@@ -26,6 +26,7 @@ from sundog.privacy.events import Charge, DiscreteGaussian
 
 PUBLIC_RECORDS = "the records that were given as public, with which the model began"
 _MOST_CLIQUES = 10_000
+_LARGEST = 1e100  # potential: sums of them are finite
 
 
 class ReleasedMarginals(ReleasedModel):
@@ -57,7 +58,7 @@ class ReleasedMarginals(ReleasedModel):
         for place, clique in enumerate(cliques):
             potential = state.tensors[name_potential_key(place)]
             shape = tuple(sizes[v] for v in clique)
-            if potential.dtype != np.float64 or potential.shape != shape or not np.isfinite(potential).all():
+            if potential.dtype != np.float64 or potential.shape != shape or not (np.abs(potential) < _LARGEST).all():
                 raise _make_refusal("a potential is not that of its columns")
         self.schema, self.records, self.cliques, self.public = schema, config["records"], cliques, config["public"]
         self.assumptions = [PUBLIC_RECORDS] if self.public else []
@@ -71,7 +72,15 @@ class ReleasedMarginals(ReleasedModel):
         missing = find_unpaid_counts(charges, [*list_due_marginals(self.schema), *measured])
         chosen = {charge.purpose for charge in charges if charge.event.kind in ("discrete_gaussian", "pure")}
         choices = [name_choice_purpose(number) for number in range(len(self.units))]
-        return missing + [purpose for purpose in choices if purpose not in chosen]
+        return missing + [purpose for purpose in choices if purpose not in chosen] + self._find_unmeasured()
+
+    def _find_unmeasured(self) -> list[str]:
+        """Name the cliques of several columns that no round measured; public records may have told of them."""
+        names = list_scalars(self.schema)
+        counts = np.array(self.units, np.int64).reshape(len(self.units), len(self.cliques)).sum(axis=0)
+        cliques = zip(self.cliques, counts.tolist(), strict=True)
+        unmeasured = [clique for clique, count in cliques if len(clique) > 1 and not count and not self.public]
+        return [f"marginal of {' and '.join(names[v] for v in clique)}" for clique in unmeasured]
 
     def list_measured(self, charges: Sequence[Charge]) -> list[MeasuredMarginal]:
         """Return what the rounds measured, in the order of the columns; a round that nothing paid for is left out."""
