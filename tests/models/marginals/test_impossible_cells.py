@@ -108,7 +108,7 @@ def test_a_mixture_says_what_no_record_can_satisfy() -> None:
 
 def test_categories_that_are_scattered_over_a_group_are_left_to_rejection() -> None:
     values = [f"v{place}" for place in range(10_000)]
-    columns = {"a": {"type": "categorical", "values": values}, "b": {"type": "boolean"}}
+    columns: dict[str, Any] = {"a": {"type": "categorical", "values": values}, "b": {"type": "boolean"}}
     schema = schema_of(columns, rules=[{"when": "b = true", "then": "a in v1, v3"}])
     long, flag = (schema.columns[name] for name in "ab")
     variables = {
