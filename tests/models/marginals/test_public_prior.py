@@ -89,17 +89,6 @@ def test_potentials_are_those_of_the_public_records() -> None:
     assert odds == pytest.approx(math.log((0.84 / 0.04) * (0.04 / 0.04)), abs=0.5)
 
 
-def test_impossible_cells_stay_impossible() -> None:
-    impossible = np.zeros((5, 5))
-    impossible[0] = -np.inf
-    public = make_chain(1000)
-    values = [public.codes[name] for name in NAMES]
-    found = fit_public_prior(
-        values, [5] * 4, impossible={(0, 1): impossible}, cells=10_000, rng=np.random.default_rng(0)
-    )
-    assert all(np.isfinite(potential).all() for potential in found.values())
-
-
 @pytest.mark.parametrize("clusters", [1, 2])
 def test_the_certificate_says_so(clusters: int) -> None:
     private, public = make_chain(400), make_chain(300, seed=1)

@@ -83,7 +83,7 @@ def count_cells(shape: Iterable[int]) -> int:
 def eliminate(sizes: Sequence[int], cliques: Iterable[Clique]) -> BucketTree:
     """Return the bucket tree of a greedy order: always the variable with the smallest bucket next."""
     neighbours = connect(len(sizes), cliques)
-    logs = [math.log(size) for size in sizes]
+    logs = [math.log(max(size, 2)) for size in sizes]  # as `count_cells` counts
 
     def measure(variable: int) -> tuple[float, int]:
         return logs[variable] + math.fsum(logs[other] for other in neighbours[variable]), variable

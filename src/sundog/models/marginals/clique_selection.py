@@ -35,14 +35,14 @@ def score_cliques(counts: Mapping[Clique, Integers], expected: Mapping[Clique, I
     return np.array(distances, np.int64) // cap
 
 
-def expect_noise(expected: Integers, deviation: float) -> float:
-    """Return the L1 distance that a measurement with this noise would leave.
+def expect_noise(expected: Integers, deviation: float | Floats) -> float:
+    """Return the L1 distance that a measurement with this noise, in all cells or in each, would leave.
 
     In a cell that is expected to hold many records it is that of the noise. In one that is expected to hold few it is
     less: there the estimate stays near what was expected.
     """
     kept = np.sqrt(expected / (expected + deviation**2))
-    return float(math.sqrt(2 / math.pi) * deviation * kept.sum())
+    return float(math.sqrt(2 / math.pi) * (deviation * kept).sum())
 
 
 def expect_chance(expected: Integers) -> float:

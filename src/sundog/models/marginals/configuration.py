@@ -9,7 +9,7 @@ from pydantic import Field
 
 from sundog.models.configuration import Configuration
 
-MOST_CELLS = 2**26  # of all buckets of a tree
+MOST_CELLS = 2**23  # of all buckets of a tree, about
 
 
 class MarginalsConfiguration(Configuration):

@@ -30,7 +30,7 @@ from sundog.models.marginals.clique_selection import (
 from sundog.models.marginals.configuration import MarginalsConfiguration
 from sundog.models.marginals.counting import count_cliques
 from sundog.models.marginals.estimation import COLUMN_PRIOR, PAIR_PRIOR, Measurement, estimate_potentials
-from sundog.models.marginals.expectation import expect_counts
+from sundog.models.marginals.expectation import Expectation, split_cliques
 from sundog.models.marginals.impossible_cells import find_impossible
 from sundog.models.marginals.inference import Factors, Floats, merge_factors
 from sundog.models.marginals.marginals_plan import Round
@@ -74,6 +74,7 @@ class Learner:
         self.cap, self.weight, self.names = self.schema.cap, bound_weight(self.schema), list_scalars(self.schema)
         self.target = self.names.index(self.schema.target) if self.schema.target in self.names else None
         self.columns = dict(columns)
+        self._total: int | None = None  # until it is asked for
         self._groups = configuration.groups or choose_groups(self.total, noise=scale * math.sqrt(self.cap))
         known = {} if public is None else count_bins(public)
         self.variables = [self._group(name, known.get(name)) for name in self.names]
@@ -81,7 +82,6 @@ class Learner:
         self.measured: dict[Clique, Measurement] = {}
         self._bins = count_bins(records)
         self._values = self._encode(records)
-        self._counts: dict[Clique, Integers] = {}
         self.impossible = find_impossible(self.schema, dict(zip(self.names, self.variables, strict=True)))
         self.prior: Factors = self._start_from(public) if public is not None and self.names else {}
         self._fixed = merge_factors(self.impossible, self.prior)
@@ -91,10 +91,11 @@ class Learner:
     @property
     def total(self) -> int:
         """The number of records, as the counts of all columns tell it."""
-        counts = {name: each.counts for name, each in self.columns.items()}
-        return estimate_total(
-            self.schema, counts, {n: math.sqrt(float(each.variance)) for n, each in self.columns.items()}
-        )
+        if self._total is None:
+            counts = {name: each.counts for name, each in self.columns.items()}
+            deviations = {name: math.sqrt(float(each.variance)) for name, each in self.columns.items()}
+            self._total = estimate_total(self.schema, counts, deviations)
+        return self._total
 
     def compute_marginals(self) -> dict[str, Floats]:
         """Return the probabilities of each column's values."""
@@ -126,18 +127,17 @@ class Learner:
     def select(self, each: Round, ledger: Ledger) -> list[Clique]:
         """Return the marginals to measure, chosen with noise; the caller has paid for it."""
         candidates = self._list_candidates(each.order)
-        expected = expect_counts(self.tree, [self.potentials, self._fixed], self.total, candidates, self.rng)
-        scores = score_cliques(self._count(candidates), expected, cap=self.cap)
+        scores, unexplained = self._compare(each, candidates)
         tree = self._open_tree()
         event = each.choice.event
         if isinstance(event, Pure):
-            gains = self._compute_gains(each, expected, scores)
+            gains = self._compute_gains(candidates, scores, unexplained)
             scale = event.epsilon / (2 * self.weight)
             return choose_by_exponential_mechanism(gains, tree, each.cliques, scale=scale, noise=ledger.noise)
         assert isinstance(event, DiscreteGaussian)  # noqa: S101  as planned
         noisy = scores + ledger.noise.discrete_gaussian(sigma=event.sigma, size=len(scores))
         largest = event.sigma * math.sqrt(2 * math.log(max(2, len(scores))))  # about, of the noise
-        gains = self._compute_gains(each, expected, noisy)
+        gains = self._compute_gains(candidates, noisy, unexplained)
         return choose_by_scores(gains, tree, each.cliques, least=_CAUTION * largest)
 
     def _open_tree(self) -> GrowingTree:
@@ -167,8 +167,11 @@ class Learner:
 
         Each is a measurement with noise of its own, and so is what each slot of a unit's records adds to it.
         """
-        exact = self._bins[self.names[clique[0]]] if len(clique) == 1 else self._count([clique])[clique]
-        slots = Histogram(units * exact, each.sigma, each.choice.purpose, contribution=units * self.cap)
+        if len(clique) == 1:
+            exact = self._bins[self.names[clique[0]]]
+        else:
+            exact = count_cliques(self._values, self.sizes, [clique])[clique]
+        slots = Histogram(units * exact, each.sigma, "marginals", contribution=units * self.cap)
         return slots.counts + draw_histogram_noise(slots, ledger)
 
     def learn(self, each: Round, clique: Clique, units: int, noisy: Integers) -> None:
@@ -177,6 +180,7 @@ class Learner:
         if len(clique) == 1:
             name = self.names[clique[0]]
             self.columns[name] = self.columns[name].combine(found)
+            self._total = None
         else:
             known = self.measured.get(clique)
             self.measured[clique] = found if known is None else known.combine(found)
@@ -216,29 +220,40 @@ class Learner:
             rng=self.rng,
         )
 
-    def _count(self, cliques: Sequence[Clique]) -> dict[Clique, Integers]:
-        """Return the exact counts of some cliques; those of pairs are kept."""
-        new = [clique for clique in cliques if clique not in self._counts]
-        counted = count_cliques(self._values, self.sizes, new)
-        self._counts.update({clique: cells for clique, cells in counted.items() if len(clique) == 2})
-        return {clique: counted[clique] if clique in counted else self._counts[clique] for clique in cliques}
+    def _compare(self, each: Round, candidates: Sequence[Clique]) -> tuple[Integers, dict[Clique, float]]:
+        """Return the exact scores of candidates, and how much of each a measurement would not explain.
 
-    def _compute_gains(self, each: Round, expected: Mapping[Clique, Integers], scores: Integers) -> dict[Clique, float]:
-        """Return how much nearer a measurement would bring the model to each clique, in units of `cap` records.
-
-        Of a triple only what no pair in it explains counts, beyond what chance leaves in so many cells.
+        That is what its noise would leave, and what the noise of one of its columns alone has added to the score.
         """
         deviation = each.sigma * math.sqrt(self.cap * (each.cliques + len(self.names)) / each.units)
+        expectation = Expectation.draw(self.tree, [self.potentials, self._fixed], self.total, self.rng)
+        errors = [
+            expect_noise(cells, np.sqrt(self._sum_groups(v).variance))
+            for (v,), cells in expectation.count([(place,) for place in range(len(self.names))]).items()
+        ]
+        scores, unexplained = [], {}
+        for some in split_cliques(candidates, self.sizes):
+            expected = expectation.count(some)
+            scores.append(score_cliques(count_cliques(self._values, self.sizes, some), expected, cap=self.cap))
+            for clique, cells in expected.items():
+                left = expect_noise(cells, deviation) + max(errors[v] for v in clique)
+                unexplained[clique] = left + (expect_chance(cells) if len(clique) > 2 else 0.0)
+        return np.concatenate(scores), unexplained
+
+    def _compute_gains(
+        self, candidates: Sequence[Clique], scores: Integers, unexplained: Mapping[Clique, float]
+    ) -> dict[Clique, float]:
+        """Return how much nearer a measurement would bring the model to each clique, in units of `cap` records.
+
+        Of a triple only what no pair in it explains counts. Where a column has one group there is nothing to learn.
+        """
         gains: dict[Clique, float] = {}
-        score = dict(zip(expected, scores.tolist(), strict=True))
-        for clique, cells in expected.items():
-            left = expect_noise(cells, deviation)
-            explained = 0.0
-            if len(clique) > 2:
-                left += expect_chance(cells)
-                explained = max(score[pair] for pair in combinations(clique, 2))
-            weight = self.weight if self.target in clique else 1.0
-            gains[clique] = weight * (score[clique] - explained - left / self.cap)
+        score = dict(zip(candidates, scores.tolist(), strict=True))
+        for clique in candidates:
+            if min(self.sizes[v] for v in clique) > 1:
+                explained = max(score[pair] for pair in combinations(clique, 2)) if len(clique) > 2 else 0.0
+                weight = self.weight if self.target in clique else 1.0
+                gains[clique] = weight * (score[clique] - explained - unexplained[clique] / self.cap)
         return gains
 
 

@@ -19,7 +19,7 @@ from sundog.models.marginals.bucket_tree import Clique, GrowingTree, eliminate
 from sundog.models.marginals.clique_selection import choose_by_scores, expect_chance, score_cliques
 from sundog.models.marginals.counting import count_cliques
 from sundog.models.marginals.estimation import PAIR_PRIOR, Measurement, estimate_potentials
-from sundog.models.marginals.expectation import expect_counts
+from sundog.models.marginals.expectation import Expectation
 from sundog.models.marginals.inference import Factors, Floats
 
 _PAIRS = (1.5, 2.5)  # in each round, for each column
@@ -56,7 +56,8 @@ def fit_public_prior(
     potentials = _estimate(tree, {clique: counts[clique] for clique in chosen}, total, impossible, {})
     for per_column in _PAIRS:
         left = [pair for pair in pairs if pair not in potentials]
-        expected = expect_counts(eliminate(tree.sizes, tree.cliques), [potentials, impossible], total, left, rng)
+        drawn = Expectation.draw(eliminate(tree.sizes, tree.cliques), [potentials, impossible], total, rng)
+        expected = drawn.count(left)
         distances = score_cliques(counts, expected, cap=1).tolist()
         gains = {pair: far - expect_chance(expected[pair]) for pair, far in zip(left, distances, strict=True)}
         most = math.ceil(per_column * len(sizes))

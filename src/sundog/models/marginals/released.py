@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -26,6 +28,7 @@ from sundog.privacy.events import Charge, DiscreteGaussian
 
 PUBLIC_RECORDS = "the records that were given as public, with which the model began"
 _MOST_CLIQUES = 10_000
+_ROOM = 8  # by which an order of elimination, rules and public records may exceed what was planned
 _LARGEST = 1e100  # potential: sums of them are finite
 
 
@@ -70,9 +73,19 @@ class ReleasedMarginals(ReleasedModel):
         purposes = [name_measured_purpose(number) for number in range(len(self.units))]
         measured = [DueCharge(p, p, sum(units) * cap) for p, units in zip(purposes, self.units, strict=True)]
         missing = find_unpaid_counts(charges, [*list_due_marginals(self.schema), *measured])
-        chosen = {charge.purpose for charge in charges if charge.event.kind in ("discrete_gaussian", "pure")}
-        choices = [name_choice_purpose(number) for number in range(len(self.units))]
-        return missing + [purpose for purpose in choices if purpose not in chosen] + self._find_unmeasured()
+        return missing + self._find_unpaid_choices(charges) + self._find_unmeasured()
+
+    def _find_unpaid_choices(self, charges: Sequence[Charge]) -> list[str]:
+        """Name the rounds whose choice was not paid for: noise on all scores, or a selection of each marginal."""
+        paid = Counter({(c.purpose, c.event.kind): c.count for c in charges})
+        pairs = math.comb(len(list_scalars(self.schema)), 2)
+        missing = []
+        for number, units in enumerate(self.units):
+            purpose = name_choice_purpose(number)
+            measured = sum(bool(count) for clique, count in zip(self.cliques, units, strict=True) if len(clique) > 1)
+            if paid[purpose, "discrete_gaussian"] < pairs and not 0 < paid[purpose, "pure"] >= measured:
+                missing.append(purpose)
+        return missing
 
     def _find_unmeasured(self) -> list[str]:
         """Name the cliques of several columns that no round measured; public records may have told of them."""
@@ -102,7 +115,7 @@ class ReleasedMarginals(ReleasedModel):
 def build_tree(sizes: Sequence[int], cliques: Iterable[Clique]) -> BucketTree:
     """Return the tree of a released model; raise ReleaseError if it takes more memory than that of any fit."""
     tree = eliminate(sizes, cliques)
-    if tree.cells > MOST_CELLS:
+    if tree.cells > _ROOM * MOST_CELLS:
         raise _make_refusal("its cliques take more memory than any fit allows")
     return tree
 
