@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.fit.interruption import (
+    DATA,
     HARMLESS,
     LOSSY,
     SCHEMA,
@@ -22,7 +23,7 @@ from tests.fit.interruption import (
 )
 
 from sundog.data.schema import Schema
-from sundog.errors import BudgetExceededError, LedgerError, SundogError
+from sundog.errors import BudgetExceededError, DataError, LedgerError, SundogError
 from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.events import Charge, Pure
 from sundog.privacy.ledger import Ledger
@@ -213,3 +214,20 @@ def test_the_checkpoint_keeps_nothing_but_what_was_measured(tmp_path: Path) -> N
     count = json.loads((folder / "records.json").read_text())["result"]["count"]
     assert 2000 < count < 4000
     assert [charge.purpose for charge in Ledger.open(folder / "ledger.jsonl").charges] == list(STAGES)
+
+
+def test_a_fit_is_not_resumed_with_other_public_records(tmp_path: Path) -> None:
+    out, _ = prepare(tmp_path, shared=False)
+    schema = Schema.from_dict(
+        {"columns": {**SCHEMA.to_dict()["columns"], "s": {"type": "set", "universe": ["x"], "max_size": 1}}}
+    )
+    data = {**DATA, "s": [["x"]] * 3000}
+    public = {"n": [1, 2, 3], "b": [True, False, True], "s": [["x"], [], []]}
+    options: dict[str, Any] = {"model": "marginals", "schema": schema, "data": data}
+    interrupt_fit(out, None, stop(Checkpoint, "save_tensors", after=True), public=public, **options)
+    before = list_spent(out, None)
+    for other in ({"n": [1, 2, 4]}, {"s": [["x"], [], ["x"]]}):
+        with pytest.raises(DataError, match="public data is not what the interrupted fit began with"):
+            fit(out, None, resume=True, public={**public, **other}, **options)
+    assert list_spent(out, None) == before
+    assert fit(out, None, resume=True, public=public, **options).verify() == []

@@ -102,6 +102,18 @@ def bins_of_marginals(path: Path) -> None:
     )
 
 
+def elimination(path: Path) -> None:
+    """Pairs of neighbouring columns, in an order that relates all columns to each other."""
+    count = 1000
+    cliques = [[place, place + step] for step in (1, 2, 3) for place in range(count - step)]
+    order = [*range(0, count, 2), *range(1, count, 2)]
+    config = {"records": 1, "cliques": cliques, "order": order, "units": [], "public": True}
+    tensors: dict[str, Any] = {f"marginal.{place}": np.full(2, 0.5) for place in range(count)}
+    tensors |= {f"groups.{place}": np.arange(2) for place in range(count)}
+    tensors |= {f"potential.{place}": np.zeros((2, 2)) for place in range(len(cliques))}
+    write_release(path, columns_of(count, type="boolean"), model="marginals", config=config, tensors=tensors)
+
+
 def pixels(path: Path) -> None:
     """An image that no memory holds."""
     config = {**RBM, "shape": "conv", "latent": 1, "condition": None, "public": False, "named": False}
@@ -234,7 +246,8 @@ def listed_marginals(path: Path) -> None:
 def measured_marginals(path: Path) -> None:
     """A mixture whose components measured many marginals each, and as many charges as there may be."""
     cliques = [[place] for place in range(32)] + [[0, place] for place in range(1, 32)]
-    one = {"records": 1, "cliques": cliques, "units": [[1] * len(cliques)] * 3, "public": False}
+    units = [[1] * len(cliques)] * 3
+    one = {"records": 1, "cliques": cliques, "order": list(range(32)), "units": units, "public": False}
     config = {"of": "marginals", "records": 1, "public": False, "components": [one] * 200}
     half, groups = np.full((200, 2), 0.5), np.tile(np.arange(2), (200, 1))
     tensors: dict[str, Any] = {"weights": np.full(200, 1 / 200)}
@@ -257,6 +270,7 @@ FILES: dict[str, Callable[[Path], None]] = {
     for make in (
         bins,
         bins_of_marginals,
+        elimination,
         pixels,
         universe,
         many_columns,

@@ -20,7 +20,7 @@ from sundog.data.schema import Schema
 from sundog.data.schema_learning import SchemaLearning, list_unknown_columns, prepare
 from sundog.errors import DataError
 from sundog.files import refuse_full
-from sundog.fit.preflight import check_before_spending, estimate_room, note_written, warn_of_risks
+from sundog.fit.preflight import check_before_spending, estimate_room, note_written, refuse_other_public, warn_of_risks
 from sundog.fit.request import Request, split_budget
 from sundog.fit.rule_check import drop_derived, refuse_broken_rules, report_acceptance
 from sundog.fit.run import Run, RunOptions, open_run
@@ -133,7 +133,7 @@ def _read_public(request: Request, schema: Schema) -> Raw | None:
     if request.public is None:
         return None
     public, least = read(request.public, schema), max(2, request.configuration.components)
-    _encode_known(public, schema)
+    refuse_broken_rules(public, schema, _encode_known(public, schema))
     if public.count < least:
         raise DataError(f"the public data has {public.count} records; at least {least} are needed")
     return public
@@ -147,6 +147,7 @@ def _promise_delta(request: Request, schema: Schema, ledger: Ledger) -> float:
 
 
 def _make_context(request: Request, run: Run, progress: Progress, public: Records | None) -> FitContext:
+    refuse_other_public(run.checkpoint, public)
     return FitContext(request.seed, progress, run.checkpoint, request.device, request.show_loss, public)
 
 

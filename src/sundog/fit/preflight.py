@@ -8,8 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import NDArray
 from pydantic import ValidationError
+from scipy import sparse
 
+from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.data.schema_learning import list_unknown_columns
 from sundog.errors import BudgetError, DataError, SundogError
@@ -30,6 +33,7 @@ _LEAST_ROOM = 2**20  # bytes that a fit needs at least
 _NUMBER = 4  # bytes of a weight
 _COPIES = 12  # of a network: two states of a training, each with an optimiser's moments and an average; the release
 _WRITTEN = "release"  # in a checkpoint: the release that this fit has written, or was about to
+_PUBLIC = "public"  # in a checkpoint: the public records that this fit began with
 _GUESSES = (100, 10_000, 1_000_000)  # numbers of records to plan for, if none is declared
 
 
@@ -142,6 +146,34 @@ def estimate_room(schema: Schema, configuration: Configuration) -> int:
     unknown = list_unknown_columns(schema)
     width = sum(column.feature_count for name, column in schema.columns.items() if name not in unknown)
     return _LEAST_ROOM + _COPIES * _NUMBER * width * configuration.weights_per_feature
+
+
+def refuse_other_public(checkpoint: Checkpoint | None, public: Records | None) -> None:
+    """Raise if a resumed fit has other public records than it began with; a new one takes note of them.
+
+    What was measured before was chosen by the public records, so that a fit cannot go on with others.
+    """
+    if checkpoint is None or public is None:
+        return
+    digest = compute_content_hash({}, _list_arrays(public))
+    noted = checkpoint.load_json(_PUBLIC, "hash")
+    if noted is None:
+        checkpoint.save_json(_PUBLIC, {"hash": digest})
+    elif noted["hash"] != digest:
+        raise DataError(
+            "the public data is not what the interrupted fit began with; give the same, or start again without --resume"
+        )
+
+
+def _list_arrays(records: Records) -> dict[str, NDArray[Any]]:
+    """Return the codes as plain arrays, each with a name."""
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, codes in records.codes.items():
+        if sparse.issparse(codes):
+            arrays |= {f"{name}/rows": codes.indptr, f"{name}/items": codes.indices}
+        else:
+            arrays[name] = codes
+    return arrays
 
 
 def note_written(checkpoint: Checkpoint, digest: str) -> None:

@@ -1,4 +1,4 @@
-"""The rules of the schema, checked on the private records before anything is spent.
+"""The rules of the schema, checked on private and public records before anything is spent.
 
 What is found is for the curator's eyes: a fit whose records break a rule measures nothing and writes nothing.
 """

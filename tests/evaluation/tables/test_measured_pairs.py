@@ -38,14 +38,14 @@ def make_fidelity(real: Any, synthetic: Any, names: list[str] = NAMES) -> Sectio
 
 
 def evaluate_associations(
-    real: dict[tuple[int, int], float], *measured: MeasuredMarginal, chance: float = 0.0, derived: bool = False
+    real: dict[tuple[int, int], float], *measured: MeasuredMarginal, chance: float = 0.0, rule: Any = None
 ) -> Section | None:
     """Evaluate a release with these measured marginals; synthetic associations are half as large as the real ones."""
     matrix = np.eye(len(NAMES))
     for (one, other), value in real.items():
         matrix[one, other] = matrix[other, one] = value
     shuffled = np.full(matrix.shape, chance)
-    rules = [{"column": "d", "from": "c", "table": {"true": "false", "false": "true"}}] if derived else []
+    rules = [] if rule is None else [rule]
     schema = Schema.from_dict({"columns": {name: {"type": "boolean"} for name in NAMES}, "rules": rules})
     model = SimpleNamespace(list_measured=lambda charges: list(measured))
     release: Any = SimpleNamespace(
@@ -94,10 +94,18 @@ def test_what_shuffled_columns_show_as_well_is_not_listed() -> None:
 
 
 def test_columns_that_a_rule_derives_are_left_out() -> None:
-    section = evaluate_associations({(2, 3): 1.0, (0, 1): 0.4}, MeasuredMarginal(("a",), 3.0), derived=True)
+    rule = {"column": "d", "from": "c", "table": {"true": "false", "false": "true"}}
+    section = evaluate_associations({(2, 3): 1.0, (0, 1): 0.4}, MeasuredMarginal(("a",), 3.0), rule=rule)
     assert section is not None
     assert [row[1] for row in section.listings[0].rows] == ["a × b"]
     assert "None of 3 pairs" in section.notes[0]
+
+
+def test_columns_that_a_rule_is_about_are_left_out() -> None:
+    rule = {"when": "b = true", "then": "a = true"}
+    section = evaluate_associations({(0, 1): 0.9, (2, 3): 0.8}, MeasuredMarginal(("a", "c"), 2.0), rule=rule)
+    assert section is not None
+    assert [row[1] for row in section.listings[0].rows] == ["c × d"]
 
 
 def test_a_triple_measures_its_pairs_in_part() -> None:

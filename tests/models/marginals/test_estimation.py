@@ -91,3 +91,15 @@ def test_what_is_fixed_as_impossible_stays_so() -> None:
     )
     layout = CliqueLayout(tree, [(0, 2)])
     assert compute_marginals(calibrate(tree, potentials, {(0, 2): zeros}), layout).reshape(3, 2)[0, 1] == 0
+
+
+def test_many_records_are_met_as_nearly_as_few() -> None:
+    """The tolerance is absolute, in standard deviations: with more records it is a smaller share of them."""
+    total = 10_000_000.0
+    measured = measure(total, 1.0)
+    tree = eliminate(SIZES, CLIQUES)
+    layout = CliqueLayout(tree, CLIQUES)
+    potentials = fit(measured, total, tolerance=0.02)
+    model = layout.split(compute_marginals(calibrate(tree, potentials), layout))
+    for clique, each in measured.items():
+        np.testing.assert_allclose(model[clique], each.counts / total, atol=1e-5)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
-from sundog.models.marginals.bucket_tree import Clique, GrowingTree, eliminate
+from sundog.models.marginals.bucket_tree import BucketTree, Clique, GrowingTree, TreeTooLargeError, eliminate
 from sundog.models.marginals.inference import CliqueLayout, Floats, calibrate, compute_marginals
 
 GRAPHS = range(100)
@@ -62,4 +63,39 @@ def test_a_tree_that_grows_has_a_bucket_for_every_clique_and_counts_its_cells(se
         fits = growing.add(clique)
         assert fits or eliminate(sizes, [*added, clique]).cells > 100
         added += [clique] * fits
+    assert growing.tree.cells == growing.cells
+    assert growing.tree == eliminate(sizes, added, growing.order)
     assert growing.cells <= 100 or not added
+
+
+def test_a_tree_keeps_the_order_that_has_room() -> None:
+    """A greedy order found anew may take more cells than the limit; the order in which pairs were added never does."""
+    exceeded = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        sizes = tuple(int(k) for k in rng.integers(2, 9, 10))
+        growing = GrowingTree(sizes, [], limit=1500)
+        for clique in rng.permutation(list(itertools.combinations(range(10), 2))).tolist():
+            growing.add(tuple(clique))
+        assert growing.tree.cells <= 1500
+        exceeded += eliminate(sizes, growing.cliques).cells > 1500
+    assert exceeded
+
+
+def test_few_orders_are_sought_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+
+    def count(*given: Any, **rest: Any) -> BucketTree:
+        calls.append(1)
+        return eliminate(*given, **rest)
+
+    monkeypatch.setattr("sundog.models.marginals.bucket_tree.eliminate", count)
+    growing = GrowingTree([5] * 40, [], limit=400)
+    for clique in itertools.combinations(range(40), 2):
+        growing.add(clique)
+    assert len(calls) < 100
+
+
+def test_a_tree_above_its_limit_is_refused() -> None:
+    with pytest.raises(TreeTooLargeError):
+        eliminate([10] * 4, [(0, 1, 2, 3)], limit=1000)

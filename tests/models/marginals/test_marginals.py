@@ -16,6 +16,7 @@ from tests.contracts.model_contract import ModelContract, every_kind
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
+from sundog.models.marginals.bucket_tree import Clique
 from sundog.models.marginals.configuration import MarginalsConfiguration
 from sundog.models.marginals.estimation import Measurement
 from sundog.models.marginals.learner import Learner
@@ -194,15 +195,15 @@ def test_the_noise_that_is_listed_is_that_of_the_measurements(
     """Of pairs all there is; of a column what the rounds added to its own marginal."""
     exact = make_table(5000)
     learners: list[Learner] = []
-    compute = Learner.compute_marginals
+    finish = Learner.finish
 
-    def keep(learner: Learner) -> dict[str, Any]:
+    def keep(learner: Learner) -> dict[Clique, Any]:
         learners.append(learner)
-        return compute(learner)
+        return finish(learner)
 
     schema = Schema.from_dict({**exact.schema.to_dict(), **people})
     records = Records(schema, exact.codes, 5000)
-    monkeypatch.setattr(Learner, "compute_marginals", keep)
+    monkeypatch.setattr(Learner, "finish", keep)
     plan = Marginals.plan(schema, Budget(5.0, 1e-6), MarginalsConfiguration(), already=(), records=None)
     ledger = Ledger(epsilon=5.0, delta=1e-6, noise=NoiseSource.seeded(0))
     model = Marginals.fit(records, plan, ledger, FitContext(seed=0))

@@ -11,6 +11,7 @@ import pytest
 from tests.contracts.material import random_records, schema_of
 
 from sundog.data.records import Records
+from sundog.errors import BrokenRulesError
 from sundog.fit.synthesizer import Synthesizer
 from sundog.models.marginals.configuration import MarginalsConfiguration
 from sundog.models.marginals.marginals import Marginals
@@ -76,14 +77,14 @@ def test_pairs_that_differ_from_public_records_are_measured() -> None:
 def test_columns_without_relations_have_no_pairs() -> None:
     rng = np.random.default_rng(0)
     values = [rng.integers(0, 5, 3000) for _ in NAMES]
-    found = fit_public_prior(values, [5] * 4, impossible={}, cells=10_000, rng=rng)
+    found = fit_public_prior(values, [5] * 4, rules={}, cells=10_000, rng=rng)
     assert all(len(clique) == 1 for clique in found)
 
 
 def test_potentials_are_those_of_the_public_records() -> None:
     public = make_chain(20_000)
     values = [public.codes[name] for name in NAMES]
-    found = fit_public_prior(values, [5] * 4, impossible={}, cells=10_000, rng=np.random.default_rng(0))
+    found = fit_public_prior(values, [5] * 4, rules={}, cells=10_000, rng=np.random.default_rng(0))
     assert {clique for clique in found if len(clique) == 2} >= {(0, 1), (1, 2), (2, 3)}
     odds = found[0, 1][0, 1] - found[0, 1][0, 3] - found[0, 1][3, 1] + found[0, 1][3, 3]
     assert odds == pytest.approx(math.log((0.84 / 0.04) * (0.04 / 0.04)), abs=0.5)
@@ -103,3 +104,11 @@ def test_tables_without_single_values_ignore_public_records() -> None:
     schema = schema_of({"items": {"type": "set", "universe": ["a", "b"], "max_size": 2}})
     records = random_records(schema, 30)
     assert fit(records, records, epsilon=1.0).potentials == {}
+
+
+def test_public_records_that_break_a_rule_are_refused() -> None:
+    schema = schema_of({name: {"type": "integer", "min": 0, "max": 4} for name in "ab"}, rules=["a <= b"])
+    private, public = pd.DataFrame({"a": [0, 1], "b": [2, 3]}), pd.DataFrame({"a": [0, 4, 1], "b": [2, 1, 3]})
+    synthesizer = Synthesizer("marginals", 1.0, 1e-6, public=public)
+    with pytest.raises(BrokenRulesError, match="1 of 3 rows breaks the rule `a <= b`, row 2"):
+        synthesizer.fit(private, schema)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from sundog.data.schema import Schema
 from sundog.evaluation.bootstrap import Floats
 from sundog.evaluation.section import Listing, Section
 from sundog.evaluation.tables.measured_pairs_plot import format_noise, plot_matrix
@@ -100,13 +101,21 @@ def evaluate_measured_pairs(release: Release, fidelity: Section, floor: Section)
     names = [found["columns"][place] for place in places]
     clusters = len({marginal.cluster for marginal in measured})
     noise = _find_noise(names, measured, clusters)
+    known = {*noise, *_list_ruled_pairs(names, release.schema.modelled)}
     missed = [
         pair
         for pair in combinations(range(len(names)), 2)
-        if pair not in noise and abs(real[pair]) - abs(shuffled[pair]) >= LEAST
+        if pair not in known and abs(real[pair]) - abs(shuffled[pair]) >= LEAST
     ]
     missed.sort(key=lambda pair: -abs(real[pair]))
     return build_section(MeasuredPairs(names, real, synthetic, noise, missed, clusters))
+
+
+def _list_ruled_pairs(names: Sequence[str], schema: Schema) -> set[Pair]:
+    """Return the pairs that a rule is about: it holds in every record, measured or not."""
+    places = {name: place for place, name in enumerate(names)}
+    ruled = (sorted(places[name] for name in rule.names if name in places) for _, rule in schema.bind_rules().rules)
+    return {pair for each in ruled for pair in combinations(each, 2)}
 
 
 def _find_noise(names: Sequence[str], measured: Sequence[MeasuredMarginal], clusters: int) -> dict[Pair, PairNoise]:

@@ -8,11 +8,13 @@ proportion to the cells of all buckets, so that this number decides which margin
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 Clique = tuple[int, ...]  # variables, in increasing order
+
+_TRIES = 20  # searches for an order that may fail: each takes far longer than a look at the order in use
 
 
 @dataclass(frozen=True)
@@ -80,29 +82,63 @@ def count_cells(shape: Iterable[int]) -> int:
     return math.prod(max(size, 2) for size in shape)
 
 
-def eliminate(sizes: Sequence[int], cliques: Iterable[Clique]) -> BucketTree:
-    """Return the bucket tree of a greedy order: always the variable with the smallest bucket next."""
+class TreeTooLargeError(Exception):
+    """A bucket tree has more cells than it may."""
+
+
+def eliminate(
+    sizes: Sequence[int], cliques: Iterable[Clique], order: Sequence[int] | None = None, *, limit: float = math.inf
+) -> BucketTree:
+    """Return the bucket tree of an order; without one, of a greedy order: the variable with the smallest bucket next.
+
+    >>> eliminate((2, 3, 4), [(0, 1), (1, 2)], order=(1, 0, 2)).cells
+    36
+
+    Args:
+        sizes: how many values each variable has.
+        cliques: each is to be in one bucket.
+        order: all variables.
+        limit: of the cells; raise TreeTooLargeError as soon as there are more.
+    """
     neighbours = connect(len(sizes), cliques)
+    separators: dict[int, tuple[int, ...]] = {}
+    cells = 0
+    for variable in _search_order(sizes, neighbours) if order is None else order:
+        separators[variable] = _sort_axes(sizes, _sum_out(variable, neighbours))
+        cells += count_cells(sizes[axis] for axis in (variable, *separators[variable]))
+        if cells > limit:
+            raise TreeTooLargeError
+    return BucketTree(tuple(sizes), tuple(separators), tuple(separators[variable] for variable in range(len(sizes))))
+
+
+def _search_order(sizes: Sequence[int], neighbours: Sequence[set[int]]) -> Iterator[int]:
+    """Yield the variable with the smallest bucket, until none is left; the caller sums out each."""
     logs = [math.log(max(size, 2)) for size in sizes]  # as `count_cells` counts
 
     def measure(variable: int) -> tuple[float, int]:
         return logs[variable] + math.fsum(logs[other] for other in neighbours[variable]), variable
 
     left = {variable: measure(variable) for variable in range(len(sizes))}
-    order: list[int] = []
-    separators: list[tuple[int, ...]] = [()] * len(sizes)
     while left:
         variable = min(left, key=left.__getitem__)
         del left[variable]
-        order.append(variable)
         around = neighbours[variable]
-        separators[variable] = tuple(sorted(around, key=lambda other: (sizes[other], other)))
-        for other in around:
-            neighbours[other] |= around
-            neighbours[other] -= {other, variable}
+        yield variable
         for other in around:
             left[other] = measure(other)
-    return BucketTree(tuple(sizes), tuple(order), tuple(separators))
+
+
+def _sum_out(variable: int, neighbours: Sequence[set[int]]) -> set[int]:
+    """Make all neighbours of a variable neighbours of each other, remove the variable, and return them."""
+    around = neighbours[variable]
+    for other in around:
+        neighbours[other] |= around
+        neighbours[other] -= {other, variable}
+    return around
+
+
+def _sort_axes(sizes: Sequence[int], separator: Iterable[int]) -> tuple[int, ...]:
+    return tuple(sorted(separator, key=lambda other: (sizes[other], other)))
 
 
 def connect(count: int, cliques: Iterable[Clique]) -> list[set[int]]:
@@ -119,18 +155,33 @@ class GrowingTree:
     """Cliques that are added one by one, as long as the bucket tree stays below a number of cells.
 
     Whether one more fits is first decided in the order that is in use, where only the buckets on the way from the
-    clique to the root change. Only if it does not fit there, another order is sought.
+    clique to the root change. Only if it does not fit there, another order is sought, until too many had no room.
 
-    >>> tree = GrowingTree((10, 10, 10), [(0, 1), (1, 2)], limit=500)
-    >>> tree.add((0, 2)), tree.cells
+    >>> growing = GrowingTree((10, 10, 10), [(0, 1), (1, 2)], limit=500)
+    >>> growing.add((0, 2)), growing.tree.cells
     (False, 210)
+
+    Args:
+        sizes: how many values each variable has.
+        cliques: to begin with.
+        limit: of the cells.
+        order: to begin with; a greedy one by default.
     """
 
-    def __init__(self, sizes: Sequence[int], cliques: Iterable[Clique], limit: float) -> None:
+    def __init__(
+        self, sizes: Sequence[int], cliques: Iterable[Clique], limit: float, order: Sequence[int] | None = None
+    ) -> None:
         self.sizes = tuple(sizes)
         self.cliques = list(cliques)
         self.limit = limit
-        self._use(eliminate(sizes, self.cliques))
+        self._tries = _TRIES
+        self._use(eliminate(sizes, self.cliques, order))
+
+    @property
+    def tree(self) -> BucketTree:
+        """The bucket tree of the cliques, in the order that is in use."""
+        separators = (_sort_axes(self.sizes, self._separators[variable]) for variable in range(len(self.sizes)))
+        return BucketTree(self.sizes, self.order, tuple(separators))
 
     def add(self, clique: Clique) -> bool:
         """Add a clique if it fits; return whether it did."""
@@ -139,11 +190,8 @@ class GrowingTree:
         if cells <= self.limit:
             self._separators.update(changed)
             self.cells = cells
-        else:
-            tree = eliminate(self.sizes, [*self.cliques, clique])
-            if tree.cells > self.limit:
-                return False
-            self._use(tree)
+        elif not self._reorder(clique):
+            return False
         self.cliques.append(clique)
         return True
 
@@ -151,11 +199,23 @@ class GrowingTree:
         """Return whether a clique fits in the order that is in use; another order may have room where it has none."""
         return self._count_changed(self._propagate(clique)) <= self.limit
 
+    def _reorder(self, clique: Clique) -> bool:
+        """Use another order in which a clique fits; return whether one was found."""
+        if not self._tries:
+            return False
+        try:
+            self._use(eliminate(self.sizes, [*self.cliques, clique], limit=self.limit))
+        except TreeTooLargeError:
+            self._tries -= 1
+            return False
+        return True
+
     def _count_changed(self, changed: Mapping[int, set[int]]) -> int:
         """Return the cells of the whole tree with some separators changed."""
         return self.cells + sum(self._count(v, new) - self._count(v, self._separators[v]) for v, new in changed.items())
 
     def _use(self, tree: BucketTree) -> None:
+        self.order = tree.order
         self._position = tree.position
         self._separators = {variable: set(separator) for variable, separator in enumerate(tree.separators)}
         self.cells = tree.cells

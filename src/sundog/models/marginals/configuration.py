@@ -10,6 +10,7 @@ from pydantic import Field
 from sundog.models.configuration import Configuration
 
 MOST_CELLS = 2**23  # of all buckets of a tree, about
+MOST_ORDER = 3  # columns of a marginal
 
 
 class MarginalsConfiguration(Configuration):
@@ -29,7 +30,7 @@ class MarginalsConfiguration(Configuration):
         description="about how many groups of values an ordered column has in pairs; by default more, the more records "
         "there are for the budget: 16 for 25,000 at ε = 1",
     )
-    order: Annotated[int, Field(ge=2, le=3)] | None = Field(
+    order: Annotated[int, Field(ge=2, le=MOST_ORDER)] | None = Field(
         default=None,
         description="most columns of a marginal; by default 3 in tables of up to 5 columns, otherwise 2",
     )

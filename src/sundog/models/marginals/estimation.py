@@ -59,7 +59,7 @@ def estimate_potentials(
         fixed: further factors that are not estimated, such as −∞ for what is impossible.
         start: potentials to start from.
         iterations: of L-BFGS, at the most.
-        tolerance: stop as soon as the largest scaled gradient is below this share of what it was without potentials.
+        tolerance: stop as soon as no gradient is larger than this many standard deviations of a count, or of its prior.
         column_prior: λ of single columns; that of pairs where the fixed factors already describe columns.
     """
     layout = CliqueLayout(tree, measured)
@@ -77,13 +77,12 @@ def estimate_potentials(
         gradient = total * compute_marginals(model, layout) - counts + penalty
         return float(total * model.log_partition - theta @ counts + 0.5 * penalty @ theta), gradient / scale
 
-    largest = float(np.abs(objective(np.zeros(layout.size))[1]).max(initial=0.0))
     found = optimize.minimize(
         objective,
         layout.join(start) * scale,
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": iterations, "maxcor": _MEMORY, "ftol": 0.0, "gtol": tolerance * largest},
+        options={"maxiter": iterations, "maxcor": _MEMORY, "ftol": 0.0, "gtol": tolerance},
     )
     return {clique: part.copy() for clique, part in layout.split(found.x / scale).items()}
 

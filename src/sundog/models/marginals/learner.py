@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -32,10 +33,11 @@ from sundog.models.marginals.counting import count_cliques
 from sundog.models.marginals.estimation import COLUMN_PRIOR, PAIR_PRIOR, Measurement, estimate_potentials
 from sundog.models.marginals.expectation import Expectation, split_cliques
 from sundog.models.marginals.impossible_cells import find_impossible
-from sundog.models.marginals.inference import Factors, Floats, merge_factors
+from sundog.models.marginals.inference import Factors, Floats, calibrate, merge_factors
 from sundog.models.marginals.marginals_plan import Round
 from sundog.models.marginals.public_prior import fit_public_prior
 from sundog.models.marginals.released import list_scalars
+from sundog.models.marginals.rule_acceptance import estimate_acceptance, is_partial, rake_shares
 from sundog.models.marginals.variable import Variable, choose_groups, group_bins
 from sundog.privacy.events import DiscreteGaussian, Pure
 from sundog.privacy.ledger import Ledger
@@ -45,8 +47,9 @@ Integers = npt.NDArray[np.int64]
 
 _MOST_COUNTED = 2**16  # cells of a marginal of three columns
 _CAUTION = 2.0  # gains below the largest noise of all scores, times this, are not trusted
-_ITERATIONS, _TOLERANCE = 60, 1e-3  # of the fits between rounds
-_LAST_ITERATIONS, _LAST_TOLERANCE = 1000, 5e-5
+_ITERATIONS, _TOLERANCE = 60, 0.5  # of the fits between rounds; the tolerance is in standard deviations of a count
+_LAST_ITERATIONS, _LAST_TOLERANCE = 1000, 0.02
+_RAKINGS = 4  # after which rejection by the rules moves the marginals of columns no further
 
 
 class Learner:
@@ -82,9 +85,10 @@ class Learner:
         self.measured: dict[Clique, Measurement] = {}
         self._bins = count_bins(records)
         self._values = self._encode(records)
-        self.impossible = find_impossible(self.schema, dict(zip(self.names, self.variables, strict=True)))
+        self._impossible = find_impossible(self.schema, self._variables_by_name)
+        self._use_marginals(self._compute_marginals())
         self.prior: Factors = self._start_from(public) if public is not None and self.names else {}
-        self._fixed = merge_factors(self.impossible, self.prior)
+        self.order: tuple[int, ...] | None = None  # of elimination: a greedy one, until pairs are chosen in another
         self.potentials: dict[Clique, Floats] = {}
         self.estimate()
 
@@ -97,18 +101,35 @@ class Learner:
             self._total = estimate_total(self.schema, counts, deviations)
         return self._total
 
-    def compute_marginals(self) -> dict[str, Floats]:
-        """Return the probabilities of each column's values."""
+    def _compute_marginals(self) -> dict[str, Floats]:
+        """Return the probabilities of each column's values, from all measurements of it."""
         total = self.total
         return {
             name: get_marginal(self.schema.columns[name]).to_probabilities(each.counts, total)
             for name, each in self.columns.items()
         }
 
+    def _use_marginals(self, marginals: dict[str, Floats]) -> None:
+        """Take the probabilities with which values are drawn, and see how often the rules reject them."""
+        self.marginals = marginals
+        self.variables = [
+            replace(variable, shares=marginals[name]) for name, variable in self._variables_by_name.items()
+        ]
+        self._accepted = estimate_acceptance(self.schema, self._variables_by_name, self._impossible)
+
+    @property
+    def _variables_by_name(self) -> dict[str, Variable]:
+        return dict(zip(self.names, self.variables, strict=True))
+
+    @property
+    def _fixed(self) -> dict[Clique, Floats]:
+        """The factors that are not estimated: what the rules accept, and public records."""
+        return merge_factors(self._accepted, self.prior)
+
     @property
     def tree(self) -> BucketTree:
         """The bucket tree of the pairs that were measured so far, and of fixed factors."""
-        return eliminate(self.sizes, [*self._fixed, *self.measured])
+        return eliminate(self.sizes, [*self._fixed, *self.measured], self.order)
 
     def estimate(self, iterations: int = _ITERATIONS, tolerance: float = _TOLERANCE) -> None:
         """Fit the potentials to what was measured so far."""
@@ -124,26 +145,31 @@ class Learner:
             column_prior=PAIR_PRIOR if self.prior else COLUMN_PRIOR,
         )
 
-    def select(self, each: Round, ledger: Ledger) -> list[Clique]:
-        """Return the marginals to measure, chosen with noise; the caller has paid for it."""
+    def select(self, each: Round, ledger: Ledger) -> tuple[list[Clique], tuple[int, ...]]:
+        """Return the marginals to measure, chosen with noise, and an order of elimination that has room for them.
+
+        The caller has paid for it.
+        """
         candidates = self._list_candidates(each.order)
         scores, unexplained = self._compare(each, candidates)
-        tree = self._open_tree()
+        growing = self._open_tree()
         event = each.choice.event
         if isinstance(event, Pure):
             gains = self._compute_gains(candidates, scores, unexplained)
             scale = event.epsilon / (2 * self.weight)
-            return choose_by_exponential_mechanism(gains, tree, each.cliques, scale=scale, noise=ledger.noise)
+            chosen = choose_by_exponential_mechanism(gains, growing, each.cliques, scale=scale, noise=ledger.noise)
+            return chosen, growing.order
         assert isinstance(event, DiscreteGaussian)  # noqa: S101  as planned
-        noisy = scores + ledger.noise.discrete_gaussian(sigma=event.sigma, size=len(scores))
+        noisy = draw_histogram_noise(Histogram(scores, event.sigma, each.choice.purpose), ledger) + scores
         largest = event.sigma * math.sqrt(2 * math.log(max(2, len(scores))))  # about, of the noise
         gains = self._compute_gains(candidates, noisy, unexplained)
-        return choose_by_scores(gains, tree, each.cliques, least=_CAUTION * largest)
+        return choose_by_scores(gains, growing, each.cliques, least=_CAUTION * largest), growing.order
 
     def _open_tree(self) -> GrowingTree:
         """Return the tree that pairs are added to; what rules and public records take does not count."""
         fixed = eliminate(self.sizes, self._fixed).cells
-        return GrowingTree(self.sizes, [*self._fixed, *self.measured], self.configuration.cells + fixed)
+        cliques = [*self._fixed, *self.measured]
+        return GrowingTree(self.sizes, cliques, self.configuration.cells + fixed, self.order)
 
     def _list_candidates(self, order: int) -> list[Clique]:
         """Return all pairs, and all larger cliques up to an order that are not too large to count."""
@@ -202,7 +228,16 @@ class Learner:
         return Measurement(variable.sum_groups(counts), own.variance * variable.bins_per_group)
 
     def finish(self) -> dict[Clique, Floats]:
-        """Fit the potentials to convergence, and return them with those of public records."""
+        """Fit the potentials to convergence, and return them with those of public records.
+
+        Where the rules reject some records of a cell, values are drawn with other probabilities than the measured ones.
+        """
+        measured = self._compute_marginals()
+        self._use_marginals(measured)
+        for _ in range(_RAKINGS if is_partial(self._accepted) else 0):
+            self.estimate()
+            model = calibrate(self.tree, self.potentials, self.prior, self._impossible)
+            self._use_marginals(self.marginals | rake_shares(self.schema, self._variables_by_name, model, measured))
         self.estimate(_LAST_ITERATIONS, _LAST_TOLERANCE)
         return merge_factors(self.potentials, self.prior)
 
@@ -215,7 +250,7 @@ class Learner:
         return fit_public_prior(
             self._encode(public),
             self.sizes,
-            impossible=self.impossible,
+            rules=self._accepted,
             cells=self.configuration.cells,
             rng=self.rng,
         )

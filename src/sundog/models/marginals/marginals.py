@@ -59,6 +59,7 @@ class Marginals:
         marginals: the probabilities of each column's values, by name.
         groups: the group of each bin of the scalar columns, by name.
         potentials: by clique of scalar columns.
+        order: of elimination, in which the model was checked to be small enough.
         records: about how many records it was fitted on.
         units: by round, how often each clique was measured.
         public: whether it began with public records.
@@ -72,14 +73,15 @@ class Marginals:
         marginals: Mapping[str, Floats],
         groups: Mapping[str, Integers],
         potentials: Mapping[Clique, Floats],
+        order: Sequence[int],
         records: int,
         units: Sequence[Sequence[int]],
         *,
         public: bool = False,
     ) -> None:
         self.schema, self.marginals, self.groups = schema, dict(marginals), dict(groups)
-        self.potentials, self.records, self.units = dict(potentials), records, [list(each) for each in units]
-        self.public = public
+        self.potentials, self.order, self.records, self.public = dict(potentials), tuple(order), records, public
+        self.units = [list(each) for each in units]
 
     # --- learning ---
 
@@ -125,8 +127,8 @@ class Marginals:
         potentials = learner.finish()
         counts = [[own.get(clique, 0) for clique in potentials] for own in units]
         groups = {name: variable.groups for name, variable in zip(learner.names, learner.variables, strict=True)}
-        marginals, total = learner.compute_marginals(), max(1, learner.total)
-        return cls(learner.schema, marginals, groups, potentials, total, counts, public=public)
+        total, order = max(1, learner.total), learner.tree.order
+        return cls(learner.schema, learner.marginals, groups, potentials, order, total, counts, public=public)
 
     def list_measured(self) -> list[Clique]:
         """Return the cliques of several columns that were measured; others are those of public records."""
@@ -149,7 +151,7 @@ class Marginals:
     @functools.cached_property
     def _tree(self) -> BucketTree:
         cliques = [*self.potentials, *self._impossible]
-        return build_tree([variable.size for variable in self._variables.values()], cliques)
+        return build_tree([variable.size for variable in self._variables.values()], cliques, self.order)
 
     @functools.cached_property
     def _calibrated(self) -> Calibrated:
@@ -195,8 +197,8 @@ class Marginals:
         for place, potential in enumerate(self.potentials.values()):
             tensors[name_potential_key(place)] = potential
         cliques = [list(clique) for clique in self.potentials]
-        config = {"records": self.records, "cliques": cliques, "units": self.units, "public": self.public}
-        return State(tensors, config)
+        config = {"records": self.records, "cliques": cliques, "order": list(self.order), "units": self.units}
+        return State(tensors, config | {"public": self.public})
 
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
@@ -208,7 +210,8 @@ class Marginals:
         potentials = {
             clique: state.tensors[name_potential_key(place)].copy() for place, clique in enumerate(released.cliques)
         }
-        return cls(schema, marginals, groups, potentials, released.records, released.units, public=released.public)
+        order, records, units = released.order, released.records, released.units
+        return cls(schema, marginals, groups, potentials, order, records, units, public=released.public)
 
 
 def _describe_measured(models: Sequence[Marginals]) -> str:
@@ -280,7 +283,9 @@ def _run_round(
         found: Arrays = {}
         for place, (learner, own) in enumerate(zip(learners, Disjoint.split(ledger, len(learners)), strict=True)):
             own.spend(choice_charge)
-            for index, clique in enumerate(learner.select(each, own)):
+            cliques, order = learner.select(each, own)
+            found[f"{place}.order"] = np.array(order)
+            for index, clique in enumerate(cliques):
                 found[f"{place}.{index}"] = np.array(clique)
         return found
 
@@ -297,6 +302,7 @@ def _run_round(
     tables = measure_once(f"measured {number}", [measured_charge], measure, ledger, context.checkpoint)
     units = []
     for place, learner in enumerate(learners):
+        learner.order = tuple(chosen[f"{place}.order"].tolist())
         own_units = learner.divide(each, _read_cliques(chosen, place))
         for index, (clique, count) in enumerate(own_units.items()):
             learner.learn(each, clique, count, tables[f"{place}.{index}"])

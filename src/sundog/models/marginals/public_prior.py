@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sundog.models.marginals.bucket_tree import Clique, GrowingTree, eliminate
+from sundog.models.marginals.bucket_tree import Clique, GrowingTree
 from sundog.models.marginals.clique_selection import choose_by_scores, expect_chance, score_cliques
 from sundog.models.marginals.counting import count_cliques
 from sundog.models.marginals.estimation import PAIR_PRIOR, Measurement, estimate_potentials
@@ -26,7 +26,7 @@ _PAIRS = (1.5, 2.5)  # in each round, for each column
 _SHARE = 0.25  # of the cells that the whole model may take
 _CAUTION = 2.0  # a distance by chance varies by about 0.6 √n
 _VARIANCE = np.array(1 / PAIR_PRIOR)  # so that the potentials, of exact counts, have a prior of variance one
-_ITERATIONS, _TOLERANCE = 300, 1e-3
+_ITERATIONS, _TOLERANCE = 300, 0.05
 
 Integers = npt.NDArray[np.int64]
 
@@ -35,7 +35,7 @@ def fit_public_prior(
     values: Sequence[npt.NDArray[Any]],
     sizes: Sequence[int],
     *,
-    impossible: Mapping[Clique, Floats],
+    rules: Factors,
     cells: int,
     rng: np.random.Generator,
 ) -> dict[Clique, Floats]:
@@ -44,7 +44,7 @@ def fit_public_prior(
     Args:
         values: of each column, one for each public record.
         sizes: how many values each column has.
-        impossible: −∞ where no record can be.
+        rules: how often records of a cell satisfy the rules, as logarithms: −∞ where none can.
         cells: that the tree of the whole model may take.
         rng: for records drawn from the model.
     """
@@ -52,28 +52,28 @@ def fit_public_prior(
     pairs: list[Clique] = list(combinations(range(len(sizes)), 2))
     chosen: list[Clique] = [(place,) for place in range(len(sizes))]
     counts = count_cliques(values, sizes, [*chosen, *pairs])
-    tree = GrowingTree(sizes, impossible, _SHARE * cells)
-    potentials = _estimate(tree, {clique: counts[clique] for clique in chosen}, total, impossible, {})
+    growing = GrowingTree(sizes, rules, _SHARE * cells)
+    potentials = _estimate(growing, {clique: counts[clique] for clique in chosen}, total, rules, {})
     for per_column in _PAIRS:
         left = [pair for pair in pairs if pair not in potentials]
-        drawn = Expectation.draw(eliminate(tree.sizes, tree.cliques), [potentials, impossible], total, rng)
+        drawn = Expectation.draw(growing.tree, [potentials, rules], total, rng)
         expected = drawn.count(left)
         distances = score_cliques(counts, expected, cap=1).tolist()
         gains = {pair: far - expect_chance(expected[pair]) for pair, far in zip(left, distances, strict=True)}
         most = math.ceil(per_column * len(sizes))
-        chosen += choose_by_scores(gains, tree, most, least=_CAUTION * math.sqrt(total))
-        potentials = _estimate(tree, {clique: counts[clique] for clique in chosen}, total, impossible, potentials)
+        chosen += choose_by_scores(gains, growing, most, least=_CAUTION * math.sqrt(total))
+        potentials = _estimate(growing, {clique: counts[clique] for clique in chosen}, total, rules, potentials)
     return potentials
 
 
 def _estimate(
-    tree: GrowingTree, counts: Mapping[Clique, Integers], total: int, impossible: Factors, start: Factors
+    growing: GrowingTree, counts: Mapping[Clique, Integers], total: int, rules: Factors, start: Factors
 ) -> dict[Clique, Floats]:
     return estimate_potentials(
-        eliminate(tree.sizes, tree.cliques),
+        growing.tree,
         {clique: Measurement(cells.astype(np.float64), _VARIANCE) for clique, cells in counts.items()},
         total,
-        fixed=impossible,
+        fixed=rules,
         start=start,
         iterations=_ITERATIONS,
         tolerance=_TOLERANCE,

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sundog.data.schema import Schema
+from sundog.data.schema import MOST_COLUMNS, Schema
 from sundog.errors import ReleaseError
 from sundog.models.independent.released import check_marginal, list_due_marginals, name_marginal_key
-from sundog.models.marginals.bucket_tree import BucketTree, Clique, eliminate
-from sundog.models.marginals.configuration import MOST_CELLS
+from sundog.models.marginals.bucket_tree import BucketTree, Clique, TreeTooLargeError, eliminate
+from sundog.models.marginals.configuration import MOST_CELLS, MOST_ORDER
 from sundog.models.protocol import State
 from sundog.models.released import (
     MOST_RECORDS,
@@ -27,16 +27,17 @@ from sundog.models.released import (
 from sundog.privacy.events import Charge, DiscreteGaussian
 
 PUBLIC_RECORDS = "the records that were given as public, with which the model began"
-_MOST_CLIQUES = 10_000
-_ROOM = 8  # by which an order of elimination, rules and public records may exceed what was planned
+_MOST_CLIQUES = 10 * MOST_COLUMNS  # a fit measures each column, and a few pairs for each
+_ROOM = 8  # by which rules and public records may exceed what was planned
+_KEYS = {"records", "cliques", "order", "units", "public"}
 _LARGEST = 1e100  # potential: sums of them are finite
 
 
 class ReleasedMarginals(ReleasedModel):
     """The marginal of each column, the groups of its bins if it is scalar, and a potential for each clique.
 
-    `config` has the number of records, and for each clique its columns (by place), and how often each round measured
-    it.
+    `config` has the number of records, an order of elimination, and for each clique its columns (by place), and how
+    often each round measured it.
     """
 
     counts_records: ClassVar[bool] = False  # the marginals themselves tell
@@ -44,7 +45,9 @@ class ReleasedMarginals(ReleasedModel):
 
     def __init__(self, schema: Schema, state: State) -> None:
         config, scalars = state.config, list_scalars(schema)
-        if set(config) != {"records", "cliques", "units", "public"} or not is_whole(config["records"], MOST_RECORDS):
+        if set(config) != {"records", "cliques", "order", "units", "public"} or not is_whole(
+            config["records"], MOST_RECORDS
+        ):
             raise _make_refusal("its configuration is not one")
         if type(config["public"]) is not bool:
             raise _make_refusal("it does not say whether it began with public records")
@@ -57,7 +60,8 @@ class ReleasedMarginals(ReleasedModel):
         for place, (name, column) in enumerate(schema.columns.items()):
             check_marginal(name, column, state.tensors[name_marginal_key(place)])
         sizes = [_check_groups(schema, name, state) for name in scalars]
-        build_tree(sizes, cliques)
+        self.order = _read_order(config["order"], len(scalars))
+        build_tree(sizes, cliques, self.order)
         for place, clique in enumerate(cliques):
             potential = state.tensors[name_potential_key(place)]
             shape = tuple(sizes[v] for v in clique)
@@ -112,12 +116,12 @@ class ReleasedMarginals(ReleasedModel):
         ]
 
 
-def build_tree(sizes: Sequence[int], cliques: Iterable[Clique]) -> BucketTree:
+def build_tree(sizes: Sequence[int], cliques: Iterable[Clique], order: Sequence[int]) -> BucketTree:
     """Return the tree of a released model; raise ReleaseError if it takes more memory than that of any fit."""
-    tree = eliminate(sizes, cliques)
-    if tree.cells > _ROOM * MOST_CELLS:
-        raise _make_refusal("its cliques take more memory than any fit allows")
-    return tree
+    try:
+        return eliminate(sizes, cliques, order, limit=_ROOM * MOST_CELLS)
+    except TreeTooLargeError:
+        raise _make_refusal("its cliques take more memory than any fit allows") from None
 
 
 def list_scalars(schema: Schema) -> list[str]:
@@ -170,7 +174,7 @@ def _read_cliques(given: Any, columns: int) -> list[Clique]:
     for clique in given:
         if (
             not isinstance(clique, list)
-            or not clique
+            or not 1 <= len(clique) <= MOST_ORDER
             or not all(type(v) is int and 0 <= v < columns for v in clique)
             or any(after <= before for before, after in pairwise(clique))
         ):
@@ -179,6 +183,12 @@ def _read_cliques(given: Any, columns: int) -> list[Clique]:
     if len(set(cliques)) != len(cliques):
         raise _make_refusal("a clique stands twice")
     return cliques
+
+
+def _read_order(given: Any, columns: int) -> tuple[int, ...]:
+    if not isinstance(given, list) or not all(type(v) is int for v in given) or sorted(given) != list(range(columns)):
+        raise _make_refusal("its order is not one of its columns")
+    return tuple(given)
 
 
 def _read_units(given: Any, cliques: int) -> list[list[int]]:
