@@ -68,9 +68,9 @@ def test_a_measurement_of_few_records_leaves_less_than_its_noise() -> None:
     assert 0 < expect_noise(np.array([4]), 5.0) < expect_noise(np.array([400]), 5.0)
 
 
-@pytest.mark.parametrize(("sizes", "units"), [([1], 16), ([4, 400, 40], 48), ([7] * 5, 5)], ids=str)
-def test_units_are_divided_without_rest(sizes: list[int], units: int) -> None:
-    found = divide_units(sizes, units)
+@pytest.mark.parametrize(("weights", "units"), [([1], 16), ([4, 400, 40], 48), ([7] * 5, 5)], ids=str)
+def test_units_are_divided_without_rest(weights: list[float], units: int) -> None:
+    found = divide_units(weights, units)
     assert sum(found) == units
     assert min(found) >= 1
-    assert [found[place] for place in np.argsort(sizes, kind="stable")] == sorted(found)
+    assert [found[place] for place in np.argsort(weights, kind="stable")] == sorted(found)

@@ -268,3 +268,16 @@ def test_a_column_of_one_group_is_in_no_pair() -> None:
     single = [model for model in models if not model.groups["still"].any()]
     assert single
     assert [model.list_measured() for model in single] == [[]] * len(single)
+
+
+def test_pairs_of_the_target_are_measured_twice_as_often() -> None:
+    exact = make_table(500)
+    schema = Schema.from_dict({**exact.schema.to_dict(), "target": "b"})
+    plan = Marginals.plan(schema, Budget(1.0, 1e-6), MarginalsConfiguration(), already=(), records=None)
+    columns = {name: Measurement(np.full(4, 125.0), np.array(1.0)) for name in "abcd"}
+    learner = Learner(
+        Records(schema, exact.codes, 500), columns, MarginalsConfiguration(), plan.scale, np.random.default_rng(0)
+    )
+    units = learner.divide(plan.rounds[0], [(0, 1), (2, 3)])
+    assert units[0, 1] == pytest.approx(2 * units[2, 3], rel=0.1)
+    assert sum(units.values()) == plan.rounds[0].units

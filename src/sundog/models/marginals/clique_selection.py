@@ -93,14 +93,23 @@ def choose_by_exponential_mechanism(
     return chosen
 
 
-def divide_units(sizes: Sequence[int], units: int) -> list[int]:
-    """Return how often to measure each of several marginals: in proportion to cells^(2/3), each at least once.
+def weigh_size(cells: int) -> float:
+    """Return how precisely to measure a marginal, relative to others, for the least total variation in all.
 
-    >>> divide_units([8, 64], 10)
+    >>> weigh_size(64)
+    16.0
+    """
+    return float(np.cbrt(cells) ** 2)
+
+
+def divide_units(weights: Sequence[float], units: int) -> list[int]:
+    """Return how often to measure each of several marginals: in proportion to its weight, each at least once.
+
+    >>> divide_units([4.0, 16.0], 10)
     [3, 7]
     """
-    weights = np.array(sizes, np.float64) ** (2 / 3)
-    exact = 1 + (units - len(sizes)) * weights / weights.sum()
+    shares = np.array(weights, np.float64)
+    exact = 1 + (units - len(weights)) * shares / shares.sum()
     found = np.floor(exact).astype(int)
     for place in np.argsort(found - exact)[: units - int(found.sum())]:
         found[place] += 1

@@ -27,6 +27,7 @@ from sundog.models.marginals.clique_selection import (
     expect_chance,
     expect_noise,
     score_cliques,
+    weigh_size,
 )
 from sundog.models.marginals.configuration import MarginalsConfiguration
 from sundog.models.marginals.counting import count_cliques
@@ -47,6 +48,7 @@ Integers = npt.NDArray[np.int64]
 
 _MOST_COUNTED = 2**16  # cells of a marginal of three columns
 _CAUTION = 2.0  # gains below the largest noise of all scores, times this, are not trusted
+_TARGET = 2.0  # how many times as often a pair of the target is measured as another of its size
 _ITERATIONS, _TOLERANCE = 60, 0.5  # of the fits between rounds; the tolerance is in standard deviations of a count
 _LAST_ITERATIONS, _LAST_TOLERANCE = 1000, 0.02
 _RAKINGS = 4  # after which rejection by the rules moves the marginals of columns no further
@@ -181,12 +183,13 @@ class Learner:
     def divide(self, each: Round, pairs: Sequence[Clique]) -> dict[Clique, int]:
         """Return how often to measure each pair of a round, and each private column again: fewer pairs leave more.
 
-        A column is measured by its bins, which are finer than its groups.
+        A column is measured by its bins, which are finer than its groups. Pairs of the target are measured more often.
         """
         private = [(v,) for v, name in enumerate(self.names) if not self.schema.columns[name].public]
-        cells = [math.prod(self.sizes[v] for v in pair) for pair in pairs]
-        cells += [len(self._bins[self.names[v]]) for (v,) in private]
-        return dict(zip([*pairs, *private], divide_units(cells, each.units), strict=True))
+        weights = [weigh_size(math.prod(self.sizes[v] for v in pair)) for pair in pairs]
+        weights = [_TARGET * own if self.target in pair else own for pair, own in zip(pairs, weights, strict=True)]
+        weights += [weigh_size(len(self._bins[self.names[v]])) for (v,) in private]
+        return dict(zip([*pairs, *private], divide_units(weights, each.units), strict=True))
 
     def measure(self, each: Round, clique: Clique, units: int, ledger: Ledger) -> Integers:
         """Return the sum of several noisy counts of a pair or of a column's bins; the caller has paid for them.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sundog.data.schema import Schema
 from sundog.models.independent.column_marginals import get_marginal
 from sundog.models.independent.released import name_marginal_purpose
-from sundog.models.marginals.clique_selection import bound_weight
+from sundog.models.marginals.clique_selection import bound_weight, weigh_size
 from sundog.models.marginals.configuration import MarginalsConfiguration
 from sundog.models.marginals.released import list_scalars, name_choice_purpose, name_measured_purpose
 from sundog.privacy.calibration import find_smallest_noise
@@ -26,7 +26,6 @@ SCORES = 0.03  # of the cost, for choosing what a round measures
 MEASURED = (0.42, 0.42)  # of the cost, for what each round measures
 _CLIQUES = (1.5, 2.5)  # how many marginals each round measures at the most, for each column
 _UNITS = 16  # a marginal's noise is lowered by measuring it several times; this often, on average
-_EXPONENT = 2 / 3  # a marginal of k cells has a precision in proportion to k^(2/3): the least total variation in all
 
 
 @dataclass(frozen=True)
@@ -96,8 +95,8 @@ def plan_marginals(
 def _divide_one_way(schema: Schema, scale: float) -> dict[str, float]:
     """Return the noise of each private column's marginal; public columns are counted exactly, and cost nothing."""
     found = {name: get_marginal(column) for name, column in schema.columns.items() if not column.public}
-    whole = sum(each.touched * each.cells**_EXPONENT for each in found.values())
-    return {name: scale * math.sqrt(whole / (ONE_WAY * each.cells**_EXPONENT)) for name, each in found.items()}
+    whole = sum(each.touched * weigh_size(each.cells) for each in found.values())
+    return {name: scale * math.sqrt(whole / (ONE_WAY * weigh_size(each.cells))) for name, each in found.items()}
 
 
 def _divide_rounds(schema: Schema, configuration: MarginalsConfiguration, scale: float) -> tuple[Round, ...]:
