@@ -101,7 +101,8 @@ def test_rules_that_exclude_every_record_are_left_to_rejection() -> None:
 def test_a_mixture_says_what_no_record_can_satisfy() -> None:
     records = make_records("a <= b", 400)
     frame = pd.DataFrame({name: codes.astype(int) for name, codes in records.codes.items()})
-    release = Synthesizer("marginals", 5.0, 1e-6, clusters=2, seed=0).fit(frame, records.schema).release_
+    synthesizer = Synthesizer("marginals", 5.0, 1e-6, clusters=2, seed=0, noise=NoiseSource.seeded(0))
+    release = synthesizer.fit(frame, records.schema).release_
     with pytest.raises(DataError, match="no record can satisfy"):
         release.sample(5, where=["a = 5", "b = 0"])
 
