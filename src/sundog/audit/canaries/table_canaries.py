@@ -1,0 +1,106 @@
+"""Canaries for models of marginals: records in cells that are declared and that no other record can be in.
+
+The fit that is audited learns a widened table: every private column with one value a record becomes a category for each
+of its bins, and one for each canary. A canary has its own category in every column, so it changes all the counts that a
+record can change, and nobody else is in its cells. What the release says about these cells is the score: the
+probabilities that came out of the noisy counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from sundog.data.bins import make_bins
+from sundog.data.columns import CategoricalColumn, Form
+from sundog.data.records import Records, stack_codes
+from sundog.data.schema import Schema
+from sundog.errors import SundogError
+
+Floats = npt.NDArray[np.float64]
+
+_EXPONENT = 2 / 3  # the precision of a marginal of k cells is in proportion to k^(2/3), in all models of marginals
+
+
+class HasMarginals(Protocol):
+    """A model of one-way marginals, and of others.
+
+    Args:
+        marginals: the probabilities of each column's values, by name.
+        records: about how many records it was fitted on.
+    """
+
+    marginals: Mapping[str, Floats]
+    records: int
+
+
+@dataclass(frozen=True)
+class TableCanaries:
+    """A table with cells for canaries.
+
+    Args:
+        records: the private records, of a complete schema.
+        canaries: how many there are, included or not.
+    """
+
+    records: Records
+    canaries: int
+
+    @property
+    def _names(self) -> list[str]:
+        return [name for name, column in self.records.schema.columns.items() if column.form is Form.SCALAR]
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The schema of the widened table: without public columns, which are counted exactly, and without rules."""
+        columns: dict[str, Any] = {}
+        for name, column in self.records.schema.columns.items():
+            if column.public:
+                continue
+            values = [str(cell) for cell in range(column.bin_count + self.canaries)] if name in self._names else []
+            columns[name] = CategoricalColumn(values=values) if values else column
+        if not set(columns) & set(self._names):
+            raise SundogError("canaries need a private column with one value a record; the schema has none")
+        target = self.records.schema.target
+        changed = {"columns": columns, "rules": (), "target": target if target in columns else None}
+        return self.records.schema.model_copy(update=changed)
+
+    def plant(self, included: npt.NDArray[np.bool_]) -> Records:
+        """Return the widened table, with the canaries that are included; each has all records that a person may have."""
+        cap = self.schema.cap
+        planted = np.repeat(np.flatnonzero(included), cap)
+        codes = {name: self._plant_column(name, planted) for name in self.schema.columns}
+        unit = self.records.unit
+        if unit is not None:
+            people = int(unit.max(initial=-1)) + 1
+            unit = np.append(unit, people + np.repeat(np.arange(int(included.sum())), cap))
+        return Records(self.schema, codes, len(self.records) + len(planted), unit)
+
+    def _plant_column(self, name: str, planted: npt.NDArray[np.int64]) -> Any:
+        own, column = self.records.codes[name], self.records.schema.columns[name]
+        if name in self._names:
+            bins = make_bins(column).to_bins(own).astype(np.int64)
+            cells = np.append(bins, column.bin_count + planted)
+            return cells.astype(self.schema.columns[name].dtype)
+        if sparse.issparse(own):
+            return stack_codes([own, sparse.csr_array((len(planted), own.shape[1]), dtype=own.dtype)])
+        return stack_codes([own, np.zeros((len(planted), *own.shape[1:]), own.dtype)])
+
+    def score(self, components: Sequence[HasMarginals]) -> Floats:
+        """Return how many records a release says are in the cells of each canary, summed over columns and components.
+
+        Columns are weighted by the precision of their counts.
+        """
+        scores = np.zeros(self.canaries)
+        for name in self._names:
+            if name in self.schema.columns:
+                weight = self.schema.columns[name].bin_count ** _EXPONENT
+                for each in components:
+                    scores += weight * each.records * each.marginals[name][-self.canaries :]
+        return scores
