@@ -3,7 +3,7 @@
     the twin has the records, the plan and the noise of a fit, and canaries that are included by a fair coin each
     networks: a canary is an example with a gradient of its own                     gradient_canaries.py
     models of marginals: a canary is a record in cells of its own                   table_canaries.py
-    guess the canaries with the highest scores, and for networks those with the lowest
+    guess that the canaries with the highest scores are included, and those with the lowest are not
     p-value of the number of right guesses under the trade-off curve of the charges         the verdict
     lower bounds on ε: f-DP (Gaussian family), and Steinke, Nasr and Jagielski              the figures
 
@@ -141,10 +141,8 @@ def audit_with_canaries(
     is_table = getattr(configuration, "component", configuration).name in _OF_MARGINALS
     scores = twin.score_tables(included) if is_table else twin.score_gradients(included, rng)
     spent = compute_fit_epsilon(ledger.charges, delta=delta)
-    guesses = choose_guesses(
-        canaries, mu=compute_gaussian_mu(epsilon=spent, delta=delta), one_sided=is_table, confidence=confidence
-    )
-    made = CanaryGuesses.make(scores, included, guesses=guesses, one_sided=is_table)
+    mu = compute_gaussian_mu(epsilon=spent, delta=delta)
+    made = CanaryGuesses.make(scores, included, guesses=choose_guesses(canaries, mu=mu, confidence=confidence))
     return _conclude(configuration.title, made, ledger.charges, delta=delta, confidence=confidence)
 
 

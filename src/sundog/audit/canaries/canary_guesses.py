@@ -33,9 +33,7 @@ class CanaryGuesses:
     correct: int
 
     @classmethod
-    def make(
-        cls, scores: Floats, included: npt.NDArray[np.bool_], *, guesses: int, one_sided: bool = False
-    ) -> CanaryGuesses:
+    def make(cls, scores: Floats, included: npt.NDArray[np.bool_], *, guesses: int) -> CanaryGuesses:
         """Guess that the canaries with the highest scores were included, and those with the lowest were not.
 
         >>> scores, included = np.array([0.1, 3.0, 0.2, 2.0]), np.array([False, True, True, True])
@@ -45,13 +43,11 @@ class CanaryGuesses:
         Args:
             scores: the higher, the likelier it is that a canary was included.
             included: whether it was.
-            guesses: how many to make; even, unless they are one-sided.
-            one_sided: guess only that canaries were included: where low scores say nothing.
+            guesses: how many to make, an even number.
         """
-        order = np.argsort(scores, kind="stable")
-        highest = guesses if one_sided else guesses // 2
-        right = int(included[order[len(order) - highest :]].sum()) + int((~included[order[: guesses - highest]]).sum())
-        return cls(len(scores), guesses, right)
+        order, half = np.argsort(scores, kind="stable"), guesses // 2
+        right = int(included[order[len(order) - half :]].sum()) + int((~included[order[:half]]).sum())
+        return cls(len(scores), 2 * half, right)
 
     def bound_gaussian_epsilon(self, *, delta: float, confidence: float = 0.95) -> float:
         """Return a lower bound on ε at δ for mechanisms with Gaussian DP, from the f-DP bound on μ."""

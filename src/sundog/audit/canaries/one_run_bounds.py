@@ -70,7 +70,7 @@ def bound_mu(*, canaries: int, guesses: int, correct: int, confidence: float = 0
     return low
 
 
-def choose_guesses(canaries: int, *, mu: float, one_sided: bool = False, confidence: float = 0.95) -> int:
+def choose_guesses(canaries: int, *, mu: float, confidence: float = 0.95) -> int:
     """Return the number of guesses that gives the best bound if the claim is exact; it depends on no result.
 
     Of Gaussian scores, the highest are guessed to be included and the lowest not. The number of right guesses is taken
@@ -82,13 +82,11 @@ def choose_guesses(canaries: int, *, mu: float, one_sided: bool = False, confide
     Args:
         canaries: how many there are, included or not.
         mu: of the claim, as Gaussian DP.
-        one_sided: whether only the highest scores are guessed.
         confidence: of the bound.
     """
 
     def expect_bound(guesses: int) -> float:
-        tail = guesses / canaries / (1 if one_sided else 2)
-        right = _expect_accuracy(tail, mu)
+        right = _expect_accuracy(guesses / canaries / 2, mu)
         correct = guesses * right - (guesses * right * (1 - right)) ** 0.5
         return bound_mu(canaries=canaries, guesses=guesses, correct=max(0, round(correct)), confidence=confidence)
 
