@@ -20,7 +20,7 @@ class CanaryGuesses:
 
     >>> guesses = CanaryGuesses(canaries=1000, guesses=100, correct=95)
     >>> round(guesses.bound_gaussian_epsilon(delta=1e-5), 2), round(guesses.bound_epsilon(delta=1e-5), 2)
-    (3.33, 2.17)
+    (3.32, 2.17)
 
     Args:
         canaries: how many there were, each included by a fair coin.

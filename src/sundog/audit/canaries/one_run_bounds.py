@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import numpy as np
@@ -11,6 +12,7 @@ from sundog.audit.canaries.one_run_p_values import compute_gaussian_fpr, compute
 
 _LARGEST_EPSILON, _LARGEST_MU = 50.0, 16.0  # no number of canaries proves more
 _WIDTH, _ROUNDS, _HALVINGS = 33, 5, 40
+_REACH = 1.25  # how much more than the claim all guesses must prove if they are right
 _CANDIDATES = (0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75, 1.0)  # guesses, of all canaries
 
 
@@ -74,10 +76,11 @@ def choose_guesses(canaries: int, *, mu: float, confidence: float = 0.95) -> int
     """Return the number of guesses that gives the best bound if the claim is exact; it depends on no result.
 
     Of Gaussian scores, the highest are guessed to be included and the lowest not. The number of right guesses is taken
-    one standard deviation below its mean.
+    one standard deviation below its mean. Few guesses are the surest, but all of them being right must prove clearly
+    more than the claim, or no leak could refute it.
 
-    >>> choose_guesses(1000, mu=0.925)
-    150
+    >>> choose_guesses(1000, mu=0.925), choose_guesses(1000, mu=0.268)
+    (150, 500)
 
     Args:
         canaries: how many there are, included or not.
@@ -85,13 +88,17 @@ def choose_guesses(canaries: int, *, mu: float, confidence: float = 0.95) -> int
         confidence: of the bound.
     """
 
-    def expect_bound(guesses: int) -> float:
-        right = _expect_accuracy(guesses / canaries / 2, mu)
-        correct = guesses * right - (guesses * right * (1 - right)) ** 0.5
+    def bound(guesses: int, correct: float) -> float:
         return bound_mu(canaries=canaries, guesses=guesses, correct=max(0, round(correct)), confidence=confidence)
 
-    counts = sorted({max(2, 2 * round(share * canaries / 2)) for share in _CANDIDATES})
-    return max((count for count in counts if count <= canaries), key=expect_bound)
+    def expect_bound(guesses: int) -> float:
+        right = _expect_accuracy(guesses / canaries / 2, mu)
+        return bound(guesses, guesses * right - math.sqrt(guesses * right * (1 - right)))
+
+    counts = [2 * max(1, round(share * canaries / 2)) for share in _CANDIDATES]
+    counts = [count for count in counts if count <= canaries]
+    enough = [count for count in counts if bound(count, count) >= _REACH * mu]
+    return max(enough or counts[-1:], key=expect_bound)
 
 
 def _expect_accuracy(tail: float, mu: float) -> float:
