@@ -103,7 +103,7 @@ def draw_guesses(mu: float, rng: np.random.Generator, *, canaries: int = 1000, g
 
 
 def test_a_right_claim_is_refuted_in_few_of_200_runs_and_a_wrong_one_in_most() -> None:
-    rng, curve = np.random.default_rng(0), make_gaussian_curve(0.925)
+    rng, curve = np.random.default_rng(0), make_gaussian_curve(0.925, points=100)
     right = [draw_guesses(0.925, rng).compute_p_value(curve) <= 0.05 for _ in range(200)]
     wrong = [draw_guesses(2 * 0.925, rng).compute_p_value(curve) <= 0.05 for _ in range(20)]
     assert sum(right) <= 10
