@@ -99,7 +99,7 @@ def test_a_gaussian_mechanism_is_not_refuted_too_often(mu: float) -> None:
 def draw_guesses(mu: float, rng: np.random.Generator, *, canaries: int = 1000, guesses: int = 150) -> CanaryGuesses:
     """The guesses of one run of a Gaussian mechanism."""
     included = rng.random(canaries) < 0.5
-    return CanaryGuesses.make(rng.normal(size=canaries) + mu * included, included, guesses=guesses)
+    return CanaryGuesses.make(rng.normal(size=canaries) + mu * (included - 0.5), included, guesses=guesses)
 
 
 def test_a_right_claim_is_refuted_in_few_of_200_runs_and_a_wrong_one_in_most() -> None:

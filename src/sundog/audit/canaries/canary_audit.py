@@ -3,7 +3,7 @@
     the twin has the records, the plan and the noise of a fit, and canaries that are included by a fair coin each
     networks: a canary is an example with a gradient of its own                     gradient_canaries.py
     models of marginals: a canary is a record in cells of its own                   table_canaries.py
-    guess that the canaries with the highest scores are included, and those with the lowest are not
+    guess about the canaries whose scores say the most
     p-value of the number of right guesses under the trade-off curve of the charges         the verdict
     lower bounds on ε: f-DP (Gaussian family), and Steinke, Nasr and Jagielski              the figures
 
@@ -44,6 +44,7 @@ from sundog.progress import Progress, silent
 
 _OF_MARGINALS = ("independent", "marginals")
 _FEWEST, _MOST = 50, 20_000  # canaries
+_IN_NETWORKS, _IN_TABLES = 1000, 5000  # by default: few weights, many cells
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ def audit_with_canaries(
     delta: float,
     settings: Mapping[str, Any] | None = None,
     clusters: int = 1,
-    canaries: int = 1000,
+    canaries: int | None = None,
     confidence: float = 0.95,
     seed: int | None = None,
     labels: Any = None,
@@ -120,7 +121,8 @@ def audit_with_canaries(
         delta: of the fit.
         settings: of the model.
         clusters: how many components the model has.
-        canaries: how many to plant, half of them by chance; more prove more.
+        canaries: how many there are, each of which is planted by a fair coin; by default 1,000 for networks and 5,000
+            for models of marginals.
         confidence: of the bounds and the verdict.
         seed: of the canaries and of the initial weights, never of the noise.
         labels: class labels of images or series, when they are not part of the data.
@@ -131,14 +133,15 @@ def audit_with_canaries(
     _check_arguments(canaries, confidence)
     records = _read_records(data, Schema.of(schema), labels, progress)
     count = records.schema.records or len(records)
-    rng = np.random.default_rng(seed)
-    included = rng.random(canaries) < 0.5
     configuration = choose_configuration(
         model, records.schema, epsilon=epsilon, records=count, settings=settings, clusters=clusters
     )
+    is_table = getattr(configuration, "component", configuration).name in _OF_MARGINALS
+    canaries = canaries or (_IN_TABLES if is_table else _IN_NETWORKS)
+    rng = np.random.default_rng(seed)
+    included = rng.random(canaries) < 0.5
     ledger = Ledger(epsilon=epsilon, delta=delta, noise=noise)
     twin = _Twin(records, configuration, ledger, FitContext(seed, progress), count)
-    is_table = getattr(configuration, "component", configuration).name in _OF_MARGINALS
     scores = twin.score_tables(included) if is_table else twin.score_gradients(included, rng)
     spent = compute_fit_epsilon(ledger.charges, delta=delta)
     mu = compute_gaussian_mu(epsilon=spent, delta=delta)
@@ -189,8 +192,8 @@ class _Twin:
         return planted.scores
 
 
-def _check_arguments(canaries: int, confidence: float) -> None:
-    if not _FEWEST <= canaries <= _MOST:
+def _check_arguments(canaries: int | None, confidence: float) -> None:
+    if canaries is not None and not _FEWEST <= canaries <= _MOST:
         raise ArgumentError(f"canaries must be between {_FEWEST} and {_MOST:,}, not {canaries}")
     if not 0.5 <= confidence < 1:
         raise ArgumentError(f"confidence must be at least 0.5 and below 1, not {confidence}")

@@ -34,20 +34,19 @@ class CanaryGuesses:
 
     @classmethod
     def make(cls, scores: Floats, included: npt.NDArray[np.bool_], *, guesses: int) -> CanaryGuesses:
-        """Guess that the canaries with the highest scores were included, and those with the lowest were not.
+        """Guess the canaries whose scores are the farthest from zero: that they were included if they are positive.
 
-        >>> scores, included = np.array([0.1, 3.0, 0.2, 2.0]), np.array([False, True, True, True])
+        >>> scores, included = np.array([0.1, 3.0, 0.2, -2.0]), np.array([False, True, True, True])
         >>> CanaryGuesses.make(scores, included, guesses=2)
-        CanaryGuesses(canaries=4, guesses=2, correct=2)
+        CanaryGuesses(canaries=4, guesses=2, correct=1)
 
         Args:
-            scores: the higher, the likelier it is that a canary was included.
+            scores: how much likelier it is that a canary was included than that it was not, as the logarithm of a ratio.
             included: whether it was.
-            guesses: how many to make, an even number.
+            guesses: how many to make.
         """
-        order, half = np.argsort(scores, kind="stable"), guesses // 2
-        right = int(included[order[len(order) - half :]].sum()) + int((~included[order[:half]]).sum())
-        return cls(len(scores), 2 * half, right)
+        surest = np.argsort(-np.abs(scores), kind="stable")[:guesses]
+        return cls(len(scores), len(surest), int(((scores > 0) == included)[surest].sum()))
 
     def bound_gaussian_epsilon(self, *, delta: float, confidence: float = 0.95) -> float:
         """Return a lower bound on ε at δ for mechanisms with Gaussian DP, from the f-DP bound on μ."""

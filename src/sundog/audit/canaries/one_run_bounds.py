@@ -95,8 +95,7 @@ def choose_guesses(canaries: int, *, mu: float, confidence: float = 0.95) -> int
         right = _expect_accuracy(guesses / canaries / 2, mu)
         return bound(guesses, guesses * right - math.sqrt(guesses * right * (1 - right)))
 
-    counts = [2 * max(1, round(share * canaries / 2)) for share in _CANDIDATES]
-    counts = [count for count in counts if count <= canaries]
+    counts = [max(1, round(share * canaries)) for share in _CANDIDATES]
     enough = [count for count in counts if bound(count, count) >= _REACH * mu]
     return max(enough or counts[-1:], key=expect_bound)
 

@@ -26,7 +26,7 @@ from sundog.errors import SundogError
 
 Floats = npt.NDArray[np.float64]
 
-_EXPONENT = 2 / 3  # the precision of a marginal of k cells is in proportion to k^(2/3), in all models of marginals
+_LEAST_NOISE = 0.1  # in a cell; only scores depend on it
 
 
 class HasMarginals(Protocol):
@@ -94,36 +94,54 @@ class TableCanaries:
         return stack_codes([own, np.zeros((len(planted), *own.shape[1:]), own.dtype)])
 
     def score(self, components: Sequence[HasMarginals]) -> Floats:
-        """Return how many records a release says are in the cells of each canary, summed over columns and components.
+        """Return how much likelier a release is if a canary is included, as the logarithm of a ratio.
 
-        Columns are weighted by the precision of their counts.
+        Columns are independent. A canary is in one component, which is not known.
         """
-        scores = np.zeros(self.canaries)
-        for name in self._names:
-            if name in self.schema.columns:
-                weight = self.schema.columns[name].bin_count ** _EXPONENT
-                for each in components:
-                    scores += weight * each.records * replace_zeros(each.marginals[name][-self.canaries :])
-        return scores
+        prior = 0.5 / len(components)
+        names = [name for name in self._names if name in self.schema.columns]
+        ratios = [
+            sum(
+                compute_cell_log_ratios(
+                    each.records * each.marginals[name][-self.canaries :], shift=self.schema.cap, prior=prior
+                )
+                for name in names
+            )
+            for each in components
+        ]
+        return np.asarray(special.logsumexp(ratios, axis=0)) - math.log(len(components))
 
 
-def replace_zeros(cells: Floats) -> Floats:
-    """Replace zeros, which are cells below a threshold, by their mean, as far as normal numbers can tell.
+def compute_cell_log_ratios(cells: Floats, *, shift: float, prior: float) -> Floats:
+    """Return the log-likelihood ratio of each cell, between a canary in it and none.
 
-    Noisy counts became probabilities by a threshold that was subtracted from all, so a sum of cells would count the
-    zeros as high as the threshold. Of normal numbers, the share below it and the mean excess above it tell the mean
-    below it.
+    Noisy counts became probabilities by a threshold that was subtracted from all; what was below is zero. The cells are
+    taken for normal numbers of one variance: the share of zeros and the mean of the others tell threshold and variance.
 
-    >>> drawn = np.random.default_rng(0).normal(size=100_000)
-    >>> filled = replace_zeros(np.maximum(0, drawn - 0.5))
-    >>> bool(abs(filled.min() - (drawn[drawn < 0.5].mean() - 0.5)) < 0.02)
-    True
+    >>> included = np.random.default_rng(1).random(10_000) < 0.5
+    >>> noisy = included + np.random.default_rng(0).normal(size=10_000)
+    >>> found = compute_cell_log_ratios(np.maximum(0, noisy - 0.8), shift=1.0, prior=0.5)
+    >>> bool(abs(found[noisy > 0.8] - (noisy[noisy > 0.8] - 0.5)).max() < 0.2), round(float(found.min()), 1)
+    (True, -0.6)
+
+    Args:
+        cells: what a release says is in each cell, of which some are zero.
+        shift: what a canary adds.
+        prior: the share of cells with a canary.
     """
     below = cells <= 0
     share = float(below.mean())
-    if share in (0.0, 1.0):
-        return cells
-    quantile = float(special.ndtri(share))
-    density = math.exp(-(quantile**2) / 2) / math.sqrt(2 * math.pi)
-    scale = float(cells[~below].mean()) / (density / (1 - share) - quantile)
-    return np.where(below, -scale * (density / share + quantile), cells)
+    if share == 1.0:
+        return np.zeros(len(cells))
+    if share == 0.0:
+        deviation, threshold = float(cells.std()), -float(cells.mean())
+    else:
+        threshold = float(special.ndtri(share))
+        density = math.exp(-(threshold**2) / 2) / math.sqrt(2 * math.pi)
+        deviation = float(cells[~below].mean()) / (density / (1 - share) - threshold)
+        threshold *= deviation
+    threshold += prior * shift
+    noise = math.sqrt(max(deviation**2 - prior * (1 - prior) * shift**2, _LEAST_NOISE**2))
+    clipped = special.log_ndtr((threshold - shift) / noise) - special.log_ndtr(threshold / noise)
+    seen = shift * (cells + threshold - shift / 2) / noise**2
+    return np.where(below, clipped, seen)
