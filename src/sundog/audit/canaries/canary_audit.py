@@ -14,7 +14,7 @@ the finding is private, and both stay with the curator.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from sundog.audit.tradeoff_curve import compute_gaussian_mu, compute_tradeoff_cu
 from sundog.data.reading.read import encode, read
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.errors import ArgumentError, SchemaError
+from sundog.errors import ArgumentError, SchemaError, SundogError
 from sundog.fit.request import choose_configuration
 from sundog.fit.rule_check import drop_derived
 from sundog.models.configuration import Configuration
@@ -184,11 +184,9 @@ class _Twin:
     def score_gradients(self, included: npt.NDArray[np.bool_], rng: np.random.Generator) -> Floats:
         """Train a network with canaries, and return their scores."""
         planted = GradientCanaries(included, rng)
-        context = self.context
-        self.fit(
-            self.records,
-            FitContext(context.seed, context.progress, canaries=planted),
-        )
+        self.fit(self.records, replace(self.context, canaries=planted))
+        if not planted.steps:
+            raise SundogError(f"model {self.configuration.name!r} has neither marginals nor a training to plant canaries in")
         return planted.scores
 
 

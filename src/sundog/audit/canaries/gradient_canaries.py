@@ -10,7 +10,7 @@ weight of a canary is noise, and the canary in some of the steps: the score is t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -29,6 +29,7 @@ from sundog.training.per_example.engine import Masks
 from sundog.training.step import PrivateStep
 from sundog.training.training_plan import TrainingPlan
 
+_PLANTED = "canaries"  # the only entry of a batch of them
 _TOO_LONG = 10.0  # the length of a canary's gradient, in clipping norms: it must be clipped
 _INPUT = 64.0  # of a layer: the gradient of its bias is shorter than that of the weight by this factor
 
@@ -147,9 +148,9 @@ class CanaryStep(PrivateStep):
         self._loss_of_records, self.private_loss = self.private_loss, self._compute_losses
 
     def _compute_losses(self, batch: Any) -> Tensor:
-        if not isinstance(batch, Tensor):
+        if not isinstance(batch, Mapping) or _PLANTED not in batch:
             return self._loss_of_records(batch)
-        weights = self.weights.take(batch)
+        weights = self.weights.take(batch[_PLANTED])
         return weights.compute_losses(_TOO_LONG * self.policy.bounds[weights.find_groups(self.groups)])
 
     def _clip_and_sum(self, pieces: Iterable[CanaryBatch], masks: Masks) -> tuple[list[Tensor], Tensor | None, Tensor]:
@@ -163,7 +164,7 @@ class CanaryStep(PrivateStep):
 
         sums, measured, usable = super()._clip_and_sum(take_records(), masks)
         self._of_records = [total.clone() for total in sums]
-        more, added, finite = super()._clip_and_sum([torch.cat(planted)], masks)
+        more, added, finite = super()._clip_and_sum([{_PLANTED: torch.cat(planted)}], masks)
         torch._foreach_add_(sums, more)
         return sums, measured if measured is None or added is None else measured + added, usable & finite
 
@@ -184,6 +185,8 @@ class GradientCanaries:
 
     def __init__(self, included: npt.NDArray[np.bool_], rng: np.random.Generator) -> None:
         self._included, self._rng = included, rng
+        self.steps = 0
+        """How many steps were observed."""
         self.scores = np.zeros(len(included))
         """How much likelier the observations are if a canary is included, as the logarithm of a ratio."""
 
@@ -216,3 +219,4 @@ class GradientCanaries:
         if sample_rate < 1:
             ratio = np.logaddexp(np.log1p(-sample_rate), np.log(sample_rate) + ratio)
         self.scores += ratio
+        self.steps += 1
