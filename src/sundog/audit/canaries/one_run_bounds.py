@@ -14,6 +14,7 @@ _LARGEST_EPSILON, _LARGEST_MU = 50.0, 16.0  # no number of canaries proves more
 _WIDTH, _ROUNDS, _HALVINGS = 33, 5, 40
 _REACH = 1.25  # how much more than the claim all guesses must prove if they are right
 _CANDIDATES = (0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75, 1.0)  # guesses, of all canaries
+_WORSE = 0.8  # than the best so far: the search ends
 
 
 def bound_epsilon(*, canaries: int, guesses: int, correct: int, delta: float, confidence: float = 0.95) -> float:
@@ -88,16 +89,21 @@ def choose_guesses(canaries: int, *, mu: float, confidence: float = 0.95) -> int
         confidence: of the bound.
     """
 
-    def bound(guesses: int, correct: float) -> float:
-        return bound_mu(canaries=canaries, guesses=guesses, correct=max(0, round(correct)), confidence=confidence)
-
-    def expect_bound(guesses: int) -> float:
-        right = _expect_accuracy(guesses / canaries / 2, mu)
-        return bound(guesses, guesses * right - math.sqrt(guesses * right * (1 - right)))
-
     counts = [max(1, round(share * canaries)) for share in _CANDIDATES]
-    enough = [count for count in counts if bound(count, count) >= _REACH * mu]
-    return max(enough or counts[-1:], key=expect_bound)
+    best, chosen = -1.0, canaries
+    for guesses in counts:
+        counted = {"canaries": canaries, "guesses": guesses}
+        reached = partial(compute_gaussian_fpr, mu=_REACH * mu)
+        if is_possible(1 - confidence, **counted, correct=guesses, least_fpr=reached):
+            continue
+        right = guesses * _expect_accuracy(guesses / canaries / 2, mu)
+        correct = max(0, round(right - math.sqrt(right * (1 - right / guesses))))
+        expected = bound_mu(**counted, correct=correct, confidence=confidence)
+        if expected > best:
+            best, chosen = expected, guesses
+        elif expected < _WORSE * best:
+            break  # more guesses are less sure
+    return chosen
 
 
 def _expect_accuracy(tail: float, mu: float) -> float:
