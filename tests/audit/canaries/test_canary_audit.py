@@ -7,8 +7,14 @@ the audit is the same.
 from __future__ import annotations
 
 import functools
+import gzip
+import itertools
+import re
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -66,9 +72,7 @@ def scale_count_noise(factor: float) -> Plant:
     return plant
 
 
-@pytest.mark.parametrize(
-    ("model", "least"), [("rbm", 0.4), ("vae", 0.4), ("independent", 0.35), ("marginals", 0.35)]
-)
+@pytest.mark.parametrize(("model", "least"), [("rbm", 0.4), ("vae", 0.4), ("independent", 0.35), ("marginals", 0.35)])
 def test_a_correct_fit_is_not_accused_and_much_of_its_epsilon_is_proven(model: str, least: float) -> None:
     found = [audit(model, seed=seed) for seed in range(2)]
     assert not any(each.refutes for each in found)
@@ -155,7 +159,9 @@ def test_progress_is_reported_and_the_seed_fixes_everything_but_the_noise() -> N
     first = audit("independent", progress=lambda stage, done: stages.append(stage))
     assert {"reading", "counting"} <= set(stages)
     assert audit("independent") == first
-    private = audit_with_canaries(draw_table(), SCHEMA, model="independent", epsilon=4.0, delta=1e-5, canaries=1000, seed=0)
+    private = audit_with_canaries(
+        draw_table(), SCHEMA, model="independent", epsilon=4.0, delta=1e-5, canaries=1000, seed=0
+    )
     assert private.guesses.guesses == first.guesses.guesses
 
 
@@ -174,6 +180,22 @@ def test_a_derived_column_is_not_modelled() -> None:
         noise=NoiseSource.seeded(0),
     )
     assert not found.refutes
+
+
+def test_the_python_on_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """On the first thousand records of the table."""
+    demo = Path(str(resources.files("sundog.demo")))
+    shutil.copy(demo / "adult.schema.yaml", tmp_path)
+    with gzip.open(demo / "adult.csv.gz") as whole, gzip.open(tmp_path / "adult.csv.gz", "w") as some:
+        some.writelines(itertools.islice(whole, 1000))
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[3] / "docs" / "audit_canaries.md").read_text(encoding="utf-8")
+    (python,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(compile(python, "audit_canaries.md", "exec"), {})  # noqa: S102
+    shown = re.search(r"```text\n(.*?)```", page, re.DOTALL)
+    printed = capsys.readouterr().out
+    assert shown is not None
+    assert [line.split()[0] for line in printed.splitlines()] == [line.split()[0] for line in shown[1].splitlines()]
 
 
 @pytest.mark.parametrize(

@@ -31,9 +31,7 @@ def solve_program(canaries: int, guesses: int, correct: int, epsilons: list[floa
     """The largest probability of so many right guesses, by a linear program with every inequality of the theorem."""
     number = np.arange(guesses + 1)
     rows, most = [], []
-    for least, epsilon, delta in (
-        (i, e, d) for i in range(guesses + 1) for e, d in zip(epsilons, deltas, strict=True)
-    ):
+    for least, epsilon, delta in ((i, e, d) for i in range(guesses + 1) for e, d in zip(epsilons, deltas, strict=True)):
         right = np.where(number >= least, number, 0) / canaries
         wrong = np.where(number >= least - 1, guesses - number, 0) / canaries
         rows += [right - np.exp(epsilon) * wrong, right - np.exp(-epsilon) * wrong]
@@ -65,9 +63,7 @@ def steinke_by_summation(canaries: int, guesses: int, correct: int, epsilon: flo
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (0.7, 0.0), (1.0, 1e-5), (3.0, 0.01)])
 def test_steinkes_bound_is_that_of_the_theorem(epsilon: float, delta: float) -> None:
     for guesses, correct in itertools.chain(((8, c) for c in range(9)), ((30, c) for c in (0, 15, 29, 30))):
-        found = compute_steinke_p_value(
-            canaries=40, guesses=guesses, correct=correct, epsilon=epsilon, delta=delta
-        )
+        found = compute_steinke_p_value(canaries=40, guesses=guesses, correct=correct, epsilon=epsilon, delta=delta)
         assert found == pytest.approx(steinke_by_summation(40, guesses, correct, epsilon, delta), rel=1e-9)
 
 

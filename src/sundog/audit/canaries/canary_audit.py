@@ -186,7 +186,9 @@ class _Twin:
         planted = GradientCanaries(included, rng)
         self.fit(self.records, replace(self.context, canaries=planted))
         if not planted.steps:
-            raise SundogError(f"model {self.configuration.name!r} has neither marginals nor a training to plant canaries in")
+            raise SundogError(
+                f"model {self.configuration.name!r} has neither marginals nor a training to plant canaries in"
+            )
         return planted.scores
 
 

@@ -85,9 +85,7 @@ def compute_tradeoff_p_value(*, canaries: int, guesses: int, correct: int, least
     low, high = _LEAST_LOG, 0.0
     for _ in range(_ROUNDS):
         logs = np.linspace(low, high, _WIDTH)
-        possible = is_possible(
-            np.exp(logs), canaries=canaries, guesses=guesses, correct=correct, least_fpr=least_fpr
-        )
+        possible = is_possible(np.exp(logs), canaries=canaries, guesses=guesses, correct=correct, least_fpr=least_fpr)
         last = int(np.flatnonzero(possible).max(initial=0))
         if last == _WIDTH - 1:
             return 1.0
