@@ -13,6 +13,7 @@ the finding is private, and both stay with the curator.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -36,13 +37,15 @@ from sundog.models.configuration import Configuration
 from sundog.models.protocol import FitContext, Model
 from sundog.models.registry import get_model
 from sundog.privacy.budget import check_budget
-from sundog.privacy.events import Charge
-from sundog.privacy.ledger import Budget, Ledger
+from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.privacy.record_count import compute_fit_epsilon
 from sundog.progress import Progress, silent
 
+Bools = npt.NDArray[np.bool_]
+
 _OF_MARGINALS = ("independent", "marginals")
+_COINS = 0xC014  # which of the generators of a seed
 _FEWEST, _MOST = 50, 20_000  # canaries
 _IN_NETWORKS, _IN_TABLES = 1000, 5000  # by default: few weights, many cells
 
@@ -95,7 +98,7 @@ class CanaryFinding:
 
 def audit_with_canaries(
     data: Any,
-    schema: Schema | Mapping[str, Any] | str,
+    schema: Schema | Mapping[str, Any] | str | os.PathLike[str],
     *,
     model: str = "auto",
     epsilon: float,
@@ -132,21 +135,15 @@ def audit_with_canaries(
     check_budget(epsilon, delta)
     _check_arguments(canaries, confidence)
     records = _read_records(data, Schema.of(schema), labels, progress)
-    count = records.schema.records or len(records)
     configuration = choose_configuration(
-        model, records.schema, epsilon=epsilon, records=count, settings=settings, clusters=clusters
+        model, records.schema, epsilon=epsilon, records=_count(records), settings=settings, clusters=clusters
     )
-    is_table = getattr(configuration, "component", configuration).name in _OF_MARGINALS
-    canaries = canaries or (_IN_TABLES if is_table else _IN_NETWORKS)
-    rng = np.random.default_rng(seed)
-    included = rng.random(canaries) < 0.5
     ledger = Ledger(epsilon=epsilon, delta=delta, noise=noise)
-    twin = _Twin(records, configuration, ledger, FitContext(seed, progress), count)
-    scores = twin.score_tables(included) if is_table else twin.score_gradients(included, rng)
-    spent = compute_fit_epsilon(ledger.charges, delta=delta)
-    mu = compute_gaussian_mu(epsilon=spent, delta=delta)
-    made = CanaryGuesses.make(scores, included, guesses=choose_guesses(canaries, mu=mu, confidence=confidence))
-    return _conclude(configuration.title, made, ledger.charges, delta=delta, confidence=confidence)
+    twin = _Twin(records, configuration, ledger, FitContext(seed, progress))
+    # the model's own generators have the seed, too, and coins must be independent of them
+    rng = np.random.default_rng(None if seed is None else [seed, _COINS])
+    included, scores = twin.score(canaries, rng)
+    return _conclude(configuration.title, scores, included, ledger, confidence=confidence)
 
 
 @dataclass(frozen=True)
@@ -158,38 +155,46 @@ class _Twin:
         configuration: of the model.
         ledger: a new one, which pays for the twin.
         context: of the fit.
-        count: about how many records there are.
     """
 
     records: Records
     configuration: Configuration
     ledger: Ledger
     context: FitContext
-    count: int
 
-    def fit(self, records: Records, context: FitContext) -> Model:
-        """Plan and fit the model."""
-        kind = get_model(self.configuration.name)
-        budget = Budget(self.ledger.budget.epsilon, self.ledger.budget.delta)
-        plan = kind.plan(records.schema, budget, self.configuration, already=[], records=self.count)
-        return kind.fit(records, plan, self.ledger, context)
+    def score(self, canaries: int | None, rng: np.random.Generator) -> tuple[Bools, Floats]:
+        """Fit the twin, and return which canaries were included, and their scores."""
+        is_table = getattr(self.configuration, "component", self.configuration).name in _OF_MARGINALS
+        included = rng.random(canaries or (_IN_TABLES if is_table else _IN_NETWORKS)) < 0.5
+        return included, self._score_tables(included) if is_table else self._score_gradients(included, rng)
 
-    def score_tables(self, included: npt.NDArray[np.bool_]) -> Floats:
-        """Fit a widened table, and return the scores of the canaries."""
+    def _score_tables(self, included: Bools) -> Floats:
+        """Fit a widened table."""
         table = TableCanaries(self.records, len(included))
         self.configuration.check(table.schema)
-        model = self.fit(table.plant(included), self.context)
+        model = self._fit(table.plant(included), self.context)
         return table.score(getattr(model, "components", [model]))
 
-    def score_gradients(self, included: npt.NDArray[np.bool_], rng: np.random.Generator) -> Floats:
-        """Train a network with canaries, and return their scores."""
+    def _score_gradients(self, included: Bools, rng: np.random.Generator) -> Floats:
+        """Train a network with canaries."""
         planted = GradientCanaries(included, rng)
-        self.fit(self.records, replace(self.context, canaries=planted))
+        self._fit(self.records, replace(self.context, canaries=planted))
         if not planted.steps:
             raise SundogError(
                 f"model {self.configuration.name!r} has neither marginals nor a training to plant canaries in"
             )
         return planted.scores
+
+    def _fit(self, records: Records, context: FitContext) -> Model:
+        kind = get_model(self.configuration.name)
+        count = _count(self.records)
+        plan = kind.plan(records.schema, self.ledger.budget, self.configuration, already=[], records=count)
+        return kind.fit(records, plan, self.ledger, context)
+
+
+def _count(records: Records) -> int:
+    """Return the number of records that plans are made for: as declared, or exact, since the twin is not released."""
+    return records.schema.records or max(1, len(records))
 
 
 def _check_arguments(canaries: int | None, confidence: float) -> None:
@@ -208,13 +213,17 @@ def _read_records(data: Any, schema: Schema, labels: Any, progress: Progress) ->
     return drop_derived(encode(read(data, schema, labels=labels), schema), schema.modelled)
 
 
-def _conclude(
-    model: str, guesses: CanaryGuesses, charges: list[Charge], *, delta: float, confidence: float
-) -> CanaryFinding:
+def _conclude(model: str, scores: Floats, included: Bools, ledger: Ledger, *, confidence: float) -> CanaryFinding:
+    """Guess, as often as the promise says, and test the promise."""
+    charges, delta = ledger.charges, ledger.budget.delta
+    epsilon = compute_fit_epsilon(charges, delta=delta)
+    mu = compute_gaussian_mu(epsilon=epsilon, delta=delta)
+    number = choose_guesses(len(scores), mu=mu, confidence=confidence)
+    guesses = CanaryGuesses.make(scores, included, guesses=number)
     return CanaryFinding(
         model,
         guesses,
-        epsilon=compute_fit_epsilon(charges, delta=delta),
+        epsilon=epsilon,
         delta=delta,
         epsilon_bound=guesses.bound_gaussian_epsilon(delta=delta, confidence=confidence),
         steinke_bound=guesses.bound_epsilon(delta=delta, confidence=confidence),

@@ -41,7 +41,7 @@ class CanaryGuesses:
         CanaryGuesses(canaries=4, guesses=2, correct=1)
 
         Args:
-            scores: how much likelier it is that a canary was included than that it was not, as the logarithm of a ratio.
+            scores: how much likelier it is that a canary was included than that it was not: the log of a ratio.
             included: whether it was.
             guesses: how many to make.
         """
@@ -72,8 +72,8 @@ class CanaryGuesses:
 def compute_curve_fpr(tpr: Floats, *, curve: TradeoffCurve) -> Floats:
     """Return the least false positive rate of a test with this true positive rate, whichever hypothesis it favours.
 
-    The curve of a removed record and that of an added one are replaced by the larger δ at each ε: 1 − f is then concave,
-    as the bounds for one run need it.
+    Of the δ for a removed record and that for an added one, the larger is taken at each ε, so that 1 − f is concave, as
+    the bounds for one run require.
 
     >>> from sundog.audit.tradeoff_curve import make_gaussian_curve
     >>> np.round(compute_curve_fpr(np.array([0.5]), curve=make_gaussian_curve(1.0)), 3).tolist()

@@ -59,8 +59,8 @@ class Weights:
         total = int(ends[-1]) if layers else 0
         if total < count:
             raise SundogError(
-                f"canaries: the network has {total:,} weights in linear layers, and each canary needs one; plant at most "
-                "as many, or widen the network"
+                f"canaries: the network has {total:,} weights in linear layers, and each canary needs one; plant "
+                "fewer, or widen the network"
             )
         drawn = rng.choice(total, count, replace=False)
         layer = np.searchsorted(ends, drawn, side="right")

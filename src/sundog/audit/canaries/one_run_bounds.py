@@ -88,7 +88,6 @@ def choose_guesses(canaries: int, *, mu: float, confidence: float = 0.95) -> int
         mu: of the claim, as Gaussian DP.
         confidence: of the bound.
     """
-
     counts = [max(1, round(share * canaries)) for share in _CANDIDATES]
     best, chosen = -1.0, canaries
     for guesses in counts:

@@ -73,7 +73,7 @@ class TableCanaries:
         return self.records.schema.model_copy(update=changed)
 
     def plant(self, included: npt.NDArray[np.bool_]) -> Records:
-        """Return the widened table, with the canaries that are included; each has all records that a person may have."""
+        """Return the widened table and the canaries that are included, each with all records that a person may have."""
         cap = self.schema.cap
         planted = np.repeat(np.flatnonzero(included), cap)
         codes = {name: self._plant_column(name, planted) for name in self.schema.columns}
