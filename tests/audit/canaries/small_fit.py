@@ -9,7 +9,7 @@ import numpy as np
 from sundog.audit.canaries.canary_audit import CanaryFinding, audit_with_canaries
 from sundog.privacy.noise import NoiseSource
 
-SCHEMA = {
+SCHEMA: dict[str, Any] = {
     "columns": {
         "colour": {"type": "categorical", "values": ["red", "green", "blue", "grey"]},
         "size": {"type": "integer", "min": 0, "max": 9},
@@ -22,7 +22,7 @@ SCHEMA = {
 def draw_table(count: int = 600) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     return {
-        "colour": rng.choice(SCHEMA["columns"]["colour"]["values"], count, p=[0.4, 0.3, 0.2, 0.1]),  # type: ignore[index]
+        "colour": rng.choice(SCHEMA["columns"]["colour"]["values"], count, p=[0.4, 0.3, 0.2, 0.1]),
         "size": rng.integers(0, 10, count),
         "new": rng.choice(np.array([True, False, None], object), count),
     }

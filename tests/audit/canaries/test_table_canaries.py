@@ -105,7 +105,7 @@ class Released:
 
 def test_a_canary_may_be_in_any_component() -> None:
     """One component in which nothing is known leaves half of the odds of the other."""
-    table = TableCanaries(read_records(draw_table(), {"columns": {"size": SCHEMA["columns"]["size"]}}), 4000)  # type: ignore[index]
+    table = TableCanaries(read_records(draw_table(), {"columns": {"size": SCHEMA["columns"]["size"]}}), 4000)
     rng = np.random.default_rng(0)
     cells = np.maximum(0, rng.normal(size=4010) + (np.arange(4010) % 2))
     one, nothing = Released({"size": cells / 4010}, 4010), Released({"size": np.zeros(4010)}, 1)
