@@ -78,6 +78,13 @@ class Parts:
         return cls(None, (records,))
 
 
+class TrainingCanaries(Protocol):
+    """Examples with known gradients, planted in a training that is audited and not released (audit/canaries)."""
+
+    def install(self, step: Any, examples: Any, training: Any) -> tuple[Any, Any]:
+        """Return the step and the examples with canaries among them, given those of a training and its plan."""
+
+
 @dataclass(frozen=True)
 class FitContext:
     """How a model is fitted; nothing here changes what is spent.
@@ -89,6 +96,7 @@ class FitContext:
         device: where to train.
         show_loss: report the loss on private records to `progress`. That is NOT PRIVATE: for the curator's eyes only.
         public: public records, for models that can use them.
+        canaries: planted in the training of networks, for an audit; None in every fit that is released.
     """
 
     seed: int | None = None
@@ -97,6 +105,7 @@ class FitContext:
     device: str = "cpu"
     show_loss: bool = False
     public: Records | None = None
+    canaries: TrainingCanaries | None = None
 
 
 class Model(Protocol):
