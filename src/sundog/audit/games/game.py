@@ -151,7 +151,7 @@ def play_game(game: Game, *, runs: int, seed: int, progress: Progress = silent) 
         if run % max(1, runs // _STEPS) == 0:
             progress(f"game: {game.name}", run / runs)
         present = run % 2 == 1
-        noise = NoiseSource.seeded(0).derive_stream("game", seed, run)
+        noise = NoiseSource.seeded(0).derive_stream(game.name, seed, run)
         ledger = Ledger(**_UNLIMITED, noise=noise)
         scores[present].append(game.play(present, ledger))
         made = tuple(merge_blocks(ledger.charges))
