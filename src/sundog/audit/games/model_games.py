@@ -218,10 +218,11 @@ def _compare(
 
 # --- networks ------------------------------------------------------------------------------------------------------
 
+_SMALL = {"hidden": 4, "epochs": 1, "means": 0.3, "clip": 0.01}  # a record's gradient is always clipped
 _NETWORK_SETTINGS: dict[str, dict[str, Any]] = {
-    "rbm": {"hidden": 4, "chains": 8, "moves": 1, "epochs": 1, "means": 0.3},
-    "vae": {"hidden": 4, "latent": 2, "epochs": 1, "means": 0.3},
-    "gan": {"shape": "mlp", "hidden": 4, "latent": 2, "epochs": 1, "means": 0.3, "condition": None},
+    "rbm": {**_SMALL, "chains": 8, "moves": 1},
+    "vae": {**_SMALL, "latent": 1, "hidden": 1},  # the more latent variables, the more random a gradient is
+    "gan": {**_SMALL, "latent": 2, "shape": "mlp", "condition": None},
 }
 
 
@@ -229,7 +230,7 @@ def _make_network_game(name: str, epsilon: float) -> ModelGame:
     """Return the game of a network that takes one step on all records."""
     tables = _make_empty_pair(_COLUMNS)
     kind, plan = _plan(name, tables[0].schema, epsilon, _NETWORK_SETTINGS[name])
-    attack = NetworkAttack(kind, plan, tables[1])
+    attack = NetworkAttack(kind, plan, tables, has_public_loss=name == "rbm")
     return ModelGame(kind, plan, tables, lambda _, transcript: attack.score(transcript))
 
 

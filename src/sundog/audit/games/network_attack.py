@@ -3,7 +3,7 @@
 The optimiser's state has the first noisy gradient. How the record moves it depends on the weights that the fit began
 with, which follow from the noisy means and a public seed. So the attacker repeats the fit from the same means, on the
 record alone and almost without noise, and projects the noisy gradient on what it finds. Where the loss is random, as
-it is in a vae and a gan, the direction is found only in part.
+it is in a gan, whose critic compares each record with a generated one, the direction is found only in part.
 """
 
 from __future__ import annotations
@@ -35,19 +35,22 @@ class NetworkAttack:
     Args:
         kind: the class of the model.
         plan: of its fits; it has a `network` of one step on all records.
-        record: the record that is there or not, alone.
+        tables: without records, and with the one that is there or not.
+        has_public_loss: whether a gradient has a public part, which the attacker subtracts.
     """
 
-    def __init__(self, kind: type[Model], plan: Any, record: Records) -> None:
-        self.kind, self.record = kind, record
+    def __init__(
+        self, kind: type[Model], plan: Any, tables: tuple[Records, Records], *, has_public_loss: bool
+    ) -> None:
+        self.kind, self.tables, self.has_public_loss = kind, tables, has_public_loss
         self.network: NetworkPlan = plan.network
         training = self.network.training
         if training.steps != 1 or training.sample_rate != 1:
             raise ValueError("the attack is on fits of one step, on all records")
         quiet = replace(training, noise_multiplier=_LITTLE_NOISE)
         self.quiet_plan = replace(plan, network=replace(self.network, training=quiet))
-        features = Features(record.schema)
-        self.vector = features.to_examples(record).take_vectors(np.arange(1))[0].double().numpy()
+        features = Features(tables[1].schema)
+        self.vector = features.to_examples(tables[1]).take_vectors(np.arange(1))[0].double().numpy()
 
     def score(self, transcript: Transcript) -> float:
         """Return the log-likelihood ratio of the means and of the gradient."""
@@ -61,18 +64,24 @@ class NetworkAttack:
         return float(shift @ (means["sums"][0] - shift / 2)) / scale**2
 
     def _score_gradient(self, transcript: Transcript) -> float:
+        found, shift = self._read_gradient(transcript), self._repeat(transcript, self.tables[1])
+        if self.has_public_loss:
+            public = self._repeat(transcript, self.tables[0])
+            found, shift = found - public, shift - public
+        length = float(np.linalg.norm(shift))
+        if length == 0:
+            return 0.0
+        # the gradient of the record was clipped, so that the noise is its length times the noise multiplier
+        return float(shift @ (found - shift / 2)) / (length * self.network.training.noise_multiplier) ** 2
+
+    def _repeat(self, transcript: Transcript, table: Records) -> Floats:
+        """Return the first gradient of a fit from the same means, almost without noise."""
         ledger = Ledger(epsilon=1e9, delta=0.5, noise=NoiseSource.seeded(0))
         ledger.spend(*self.network.means.charges)
         repeated = Transcript()
         repeated.tensors["means"] = transcript.tensors["means"]
-        self.kind.fit(self.record, self.quiet_plan, ledger, FitContext(seed=0, checkpoint=repeated))
-        shift, found = self._read_gradient(repeated), self._read_gradient(transcript)
-        length = float(np.linalg.norm(shift))
-        if length == 0:
-            return 0.0
-        # The noise has standard deviation σ·C, and the clipped gradient a length of C at most, which it reaches if
-        # it was clipped; the unit is the length that was found.
-        return float(shift @ (found - shift / 2)) / (length * self.network.training.noise_multiplier) ** 2
+        self.kind.fit(table, self.quiet_plan, ledger, FitContext(seed=0, checkpoint=repeated))
+        return self._read_gradient(repeated)
 
     def _read_gradient(self, transcript: Transcript) -> Floats:
         purpose = self.network.training.purpose
