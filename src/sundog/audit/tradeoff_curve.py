@@ -8,7 +8,7 @@ charges. (ε, δ) at the certificate's δ is a single point of it, so an audit a
 
 from __future__ import annotations
 
-import math
+import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -37,7 +37,7 @@ class TradeoffCurve:
     removed, and e^−ε·(1 − δ − α), because it may be added. Between the pairs that are kept, the envelope is below the
     true curve, so that no mechanism is accused for rounding.
 
-    >>> curve = TradeoffCurve(np.array([math.log(3)]), np.array([0.0]), np.array([0.0]))
+    >>> curve = TradeoffCurve(np.array([np.log(3)]), np.array([0.0]), np.array([0.0]))
     >>> np.round(curve(np.array([0.0, 0.1, 0.25, 0.7])), 3).tolist()
     [1.0, 0.7, 0.25, 0.1]
 
@@ -74,7 +74,11 @@ def compute_tradeoff_curve(charges: Iterable[Charge], *, points: int = _POINTS) 
         charges: those of a ledger, a plan or a certificate.
         points: how many pairs (ε, δ) are kept.
     """
-    charges = tuple(charges)
+    return _compute_curve(tuple(charges), points)
+
+
+@functools.lru_cache(maxsize=64)
+def _compute_curve(charges: tuple[Charge, ...], points: int) -> TradeoffCurve:
     shift, rest = compute_count_epsilon(charges), exclude_counts(charges)
     most = min(compute_epsilon(rest, delta=_LEAST_DELTA), _LARGEST_EPSILON)
     # denser at small ε, where the curve bends; the last point is the whole ε of events without δ
@@ -128,9 +132,7 @@ def _scale(event: Event, factor: float) -> Event:
         case Gaussian():
             return Gaussian(noise_multiplier=divide(event.noise_multiplier))
         case SampledGaussian():
-            return SampledGaussian(
-                noise_multiplier=divide(event.noise_multiplier), sample_rate=event.sample_rate
-            )
+            return SampledGaussian(noise_multiplier=divide(event.noise_multiplier), sample_rate=event.sample_rate)
         case DiscreteGaussian():
             return DiscreteGaussian(sigma=divide(event.sigma))
         case DiscreteLaplace():

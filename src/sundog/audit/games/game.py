@@ -193,9 +193,9 @@ def judge_scores(name: str, scores: Scores, *, delta: float = 1e-5, confidence: 
 
 def count_all_errors(scores: Scores) -> list[Errors]:
     """Return the errors at all thresholds of all attacks, on other runs than those that the thresholds come from."""
-    found = []
+    found: list[Errors] = []
     for absent, present in zip(scores.absent.T, scores.present.T, strict=True):
         first, second = (math.ceil(_CHOOSING * len(each)) for each in (absent, present))
-        for threshold in choose_thresholds(absent[:first], present[:second]):
-            found.append(count_errors(absent[first:], present[second:], threshold))
+        thresholds = choose_thresholds(absent[:first], present[:second])
+        found += [count_errors(absent[first:], present[second:], threshold) for threshold in thresholds]
     return found

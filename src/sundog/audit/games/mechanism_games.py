@@ -29,7 +29,9 @@ from sundog.privacy.mechanisms import (
 from sundog.privacy.mechanisms.selection import compute_stable_threshold
 
 _PURE = 1.0  # ε of the mechanisms without δ
-_OTHERS = np.array([[-0.2, 0.5, 0.1], [0.0, 2.0, 0.0], [-4.0, 0.0, 3.0], [-0.1, 0.0, 0.7]])  # rows that are always there
+_OTHERS = np.array(
+    [[-0.2, 0.5, 0.1], [0.0, 2.0, 0.0], [-4.0, 0.0, 3.0], [-0.1, 0.0, 0.7]]
+)  # rows that are always there
 _RECORD = np.array([[30.0, 0.0, 0.0]])  # far longer than the clipping norm of 1
 _PURPOSE = "a game"
 
@@ -98,9 +100,7 @@ def _play_histogram(present: bool, ledger: Ledger, sigma: float) -> Sequence[flo
     """Count two records of one person, each in two cells: four measurements of the one-cell mechanism."""
     counts = np.zeros(5, np.int64)
     counts[:2] = 2 * present
-    noisy = noisy_histogram(
-        counts, sigma=2 * sigma, ledger=ledger, purpose=_PURPOSE, touched=2, contribution=2
-    )
+    noisy = noisy_histogram(counts, sigma=2 * sigma, ledger=ledger, purpose=_PURPOSE, touched=2, contribution=2)
     return [float(noisy[:2].sum())]
 
 
@@ -108,7 +108,12 @@ def _play_tree(present: bool, ledger: Ledger, sigma: float) -> Sequence[float]:
     """Count a record at two levels; the interval that it is in is always cut."""
     code = 500
     tree: Partition | None = noisy_tree(
-        np.full(50 + present, code), size=1000, sigma=math.sqrt(2) * sigma, threshold=10, ledger=ledger, purpose=_PURPOSE
+        np.full(50 + present, code),
+        size=1000,
+        sigma=math.sqrt(2) * sigma,
+        threshold=10,
+        ledger=ledger,
+        purpose=_PURPOSE,
     )
     score = 0.0
     while tree is not None:

@@ -39,9 +39,7 @@ class NetworkAttack:
         has_public_loss: whether a gradient has a public part, which the attacker subtracts.
     """
 
-    def __init__(
-        self, kind: type[Model], plan: Any, tables: tuple[Records, Records], *, has_public_loss: bool
-    ) -> None:
+    def __init__(self, kind: type[Model], plan: Any, tables: tuple[Records, Records], *, has_public_loss: bool) -> None:
         self.kind, self.tables, self.has_public_loss = kind, tables, has_public_loss
         self.network: NetworkPlan = plan.network
         training = self.network.training

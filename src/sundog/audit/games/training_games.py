@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -67,29 +67,37 @@ def group_layers(module: nn.Module) -> Groups:
     return Groups(parameters, list(range(len(parameters))))
 
 
-Step = Callable[..., PrivateStep]
+def clip_to_bounds(groups: int, noise_multiplier: float) -> ClipPolicy:  # noqa: ARG001
+    """Return fixed bounds, different in each group."""
+    return Fixed(torch.linspace(0.5, 1.0, groups))
 
 
 @dataclass(frozen=True)
 class TrainingGame:
-    """A training and its clipping; `play` runs it once.
+    """A training, and two attacks on it; `play` runs it once.
 
     Args:
         plan: steps, sampling and noise.
         grouping: which parameters are clipped together.
         policy: of the clipping, given the number of groups and the noise multiplier.
-        step: the class of the step.
+        step: makes the step.
         trainer: the class of the trainer.
+        others: the examples that are always there.
     """
 
     plan: TrainingPlan
     grouping: Callable[[nn.Module], Groups] = group_all
-    policy: Callable[[int, float], ClipPolicy] = lambda groups, _: Fixed(torch.linspace(0.5, 1.0, groups))
-    step: Step = PrivateStep
+    policy: Callable[[int, float], ClipPolicy] = clip_to_bounds
+    step: Callable[..., PrivateStep] = PrivateStep
     trainer: type[Trainer] = Trainer
+    others: Tensor = field(default=_OTHERS)
 
     def play(self, present: bool, ledger: Ledger) -> Sequence[float]:
-        """Train with or without the record, and return the log-likelihood ratio of all weights."""
+        """Train with or without the record, and return the scores of both attacks.
+
+        The first is the log-likelihood ratio of all steps. The second is how much the steps differ from one another
+        in the direction of the record, as they would if their noise were the same.
+        """
         module = TwoLayers()
         for parameter in module.parameters():
             nn.init.zeros_(parameter)
@@ -105,33 +113,32 @@ class TrainingGame:
             noise_multiplier=self.plan.noise_multiplier,
             expected_batch=self.plan.expected_batch,
         )
-        seen = [_flatten(module)]
-        bounds = [policy.bounds.clone()]
+        weights, bounds = [_flatten(module)], [policy.bounds.clone()]
 
         def look(number: int) -> None:  # noqa: ARG001
-            seen.append(_flatten(module))
+            weights.append(_flatten(module))
             bounds.append(policy.bounds.clone())
 
-        rows = torch.cat([_OTHERS, _RECORD[: int(present)]])
+        rows = torch.cat([self.others, _RECORD[: int(present)]])
         self.trainer(step, Rows(rows), self.plan, ledger, seed=0, after=look, block=self.plan.steps).run()
-        sums = [(before - after) * self.plan.expected_batch for before, after in zip(seen, seen[1:], strict=False)]
-        ratios = [self._compare(total, groups, bound, policy) for total, bound in zip(sums, bounds, strict=False)]
-        return [float(np.sum(ratios))]
+        moves = [(before - after) * self.plan.expected_batch for before, after in pairwise(weights)]
+        ratios = [self._compare(move, groups, bound, policy) for move, bound in zip(moves, bounds, strict=False)]
+        if len(moves) == 1:
+            return ratios
+        along = [float(move @ _RECORD[0]) for move in moves]
+        return [sum(ratios), max(along) - min(along)]
 
-    def _compare(self, total: Tensor, groups: Groups, bounds: Tensor, policy: ClipPolicy) -> float:
+    def _compare(self, move: Tensor, groups: Groups, bounds: Tensor, policy: ClipPolicy) -> float:
         """Return the log-likelihood ratio of one noisy sum."""
         multiplier = compute_gradient_multiplier(self.plan.noise_multiplier, policy.measurement_noise)
         scales = compute_noise_scales(groups, bounds, multiplier)
-        moved, found = torch.zeros(()), torch.zeros(())
+        ratio = 0.0
         for group in range(groups.count):
-            inside = torch.cat(
-                [torch.full((_WIDTH,), own == group) for own in groups.of]
-            )
-            record = _RECORD[0] * inside
-            shift = record * min(1.0, float(bounds[group] / record.norm()))
-            found = found + total @ shift / scales[group] ** 2
-            moved = moved + (shift.norm() / scales[group]) ** 2
-        ratio, rate = float(found - moved / 2), self.plan.sample_rate
+            inside = torch.cat([torch.full((_WIDTH,), float(own == group)) for own in groups.of])
+            shift = _RECORD[0] * inside
+            shift = shift * min(1.0, float(bounds[group] / shift.norm()))
+            ratio += float(shift @ (move - shift / 2) / scales[group] ** 2)
+        rate = self.plan.sample_rate
         return ratio if rate == 1 else float(np.logaddexp(math.log1p(-rate), math.log(rate) + ratio))
 
 
