@@ -9,6 +9,7 @@ charges. (ε, δ) at the certificate's δ is a single point of it, so an audit a
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +18,16 @@ import numpy.typing as npt
 
 from sundog.privacy.accountant import compute_epsilon, compute_privacy_profile
 from sundog.privacy.analytic_gaussian import compute_gaussian_delta
-from sundog.privacy.events import Charge, DiscreteGaussian, DiscreteLaplace, Event, Gaussian, Pure, SampledGaussian
+from sundog.privacy.events import (
+    Charge,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Event,
+    Failure,
+    Gaussian,
+    Pure,
+    SampledGaussian,
+)
 from sundog.privacy.record_count import compute_count_epsilon, exclude_counts
 
 Floats = npt.NDArray[np.float64]
@@ -80,7 +90,8 @@ def compute_tradeoff_curve(charges: Iterable[Charge], *, points: int = _POINTS) 
 @functools.lru_cache(maxsize=64)
 def _compute_curve(charges: tuple[Charge, ...], points: int) -> TradeoffCurve:
     shift, rest = compute_count_epsilon(charges), exclude_counts(charges)
-    most = min(compute_epsilon(rest, delta=_LEAST_DELTA), _LARGEST_EPSILON)
+    losses = [charge for charge in rest if not isinstance(charge.event, Failure)]
+    most = min(compute_epsilon(losses, delta=_LEAST_DELTA), _LARGEST_EPSILON)
     # denser at small ε, where the curve bends; the last point is the whole ε of events without δ
     epsilons = most * np.linspace(0, 1, points) ** 1.5
     removal, addition = compute_privacy_profile(rest, epsilons.tolist())
@@ -106,6 +117,8 @@ def compute_gaussian_mu(*, epsilon: float, delta: float) -> float:
     (0.925, 0.268)
     """
     low, high = 1e-9, 1.0
+    if math.isinf(epsilon):
+        return math.inf
     while compute_gaussian_delta(noise_multiplier=1 / high, epsilon=epsilon) < delta:
         low, high = high, 2 * high
     while high - low > 1e-10 * high:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from sundog.audit.games.game import Game
 from sundog.privacy.ledger import Ledger
@@ -27,6 +28,8 @@ from sundog.privacy.mechanisms import (
     stable_set,
 )
 from sundog.privacy.mechanisms.selection import compute_stable_threshold
+
+Floats = npt.NDArray[np.float64]
 
 _PURE = 1.0  # ε of the mechanisms without δ
 _OTHERS = np.array(
@@ -132,21 +135,22 @@ def _play_count(present: bool, ledger: Ledger) -> Sequence[float]:
 
 def _play_exponential_mechanism(present: bool, ledger: Ledger) -> Sequence[float]:
     """Change all scores by one: the first one up, all others down."""
-    scores = np.where(np.arange(5) == 0, float(present), float(not present))
-    chosen = exponential_mechanism(scores, epsilon=_PURE, sensitivity=1.0, ledger=ledger, purpose=_PURPOSE)
-    return [float(chosen == 0)]
+    scores = _score_candidates(10, present)
+    return [-exponential_mechanism(scores, epsilon=_PURE, sensitivity=1.0, ledger=ledger, purpose=_PURPOSE)]
 
 
 def _play_noisy_max(present: bool, ledger: Ledger) -> Sequence[float]:
-    scores = np.where(np.arange(5) == 0, float(present), float(not present))
-    chosen = noisy_max(scores, epsilon=_PURE, sensitivity=1.0, ledger=ledger, purpose=_PURPOSE)
-    return [float(chosen == 0)]
+    return [-noisy_max(_score_candidates(5, present), epsilon=_PURE, sensitivity=1.0, ledger=ledger, purpose=_PURPOSE)]
+
+
+def _score_candidates(count: int, present: bool) -> Floats:
+    return np.where(np.arange(count) == 0, float(present), float(not present))
 
 
 def _play_quantiles(present: bool, ledger: Ledger) -> Sequence[float]:
-    """Ask for the largest of no values, or of one in the middle."""
-    codes = np.full(int(present), 499)
-    return noisy_quantiles(codes, [1.0], size=1000, epsilon=_PURE, ledger=ledger, purpose=_PURPOSE)
+    """Ask for a quantile between two gaps of the same width and score; a large value brings it nearer to the second."""
+    codes = np.repeat([0, 499, 999], [8, 2, int(present)])
+    return noisy_quantiles(codes, [0.9], size=1000, epsilon=_PURE, ledger=ledger, purpose=_PURPOSE)
 
 
 def _play_extent(present: bool, ledger: Ledger) -> Sequence[float]:
@@ -160,7 +164,7 @@ def _play_extent(present: bool, ledger: Ledger) -> Sequence[float]:
 
 def _play_stable_set(present: bool, ledger: Ledger) -> Sequence[float]:
     """Hold a key just about often enough for it to be published."""
-    delta = 0.01
+    delta = 1e-6
     threshold = compute_stable_threshold(rate=_PURE, delta=delta, contribution=1)
     counts = {"common": threshold - 1 + present}
     found = stable_set(counts, epsilon=_PURE, delta=delta, ledger=ledger, purpose=_PURPOSE)

@@ -29,6 +29,7 @@ from sundog.training.training_plan import TrainingPlan
 _WIDTH = 4  # parameters of each of two layers
 _OTHERS = torch.tensor([[0.0, 2.0, -1.0, 0.0, 0.0, 0.1, 0.0, 0.3], [0.0, 0.0, 3.0, 0.0, 0.0, 0.0, -0.5, 0.0]])
 _RECORD = torch.tensor([[3.0, 0.0, 0.0, 0.0, 4.0, 0.0, 0.0, 0.0]])  # in both layers, and at right angles to the others
+_FIRST = torch.cat([_RECORD[0, :_WIDTH], torch.zeros(_WIDTH)])  # the part of the record in the first layer
 
 
 class Rows:
@@ -74,7 +75,7 @@ def clip_to_bounds(groups: int, noise_multiplier: float) -> ClipPolicy:  # noqa:
 
 @dataclass(frozen=True)
 class TrainingGame:
-    """A training, and two attacks on it; `play` runs it once.
+    """A training, and attacks on it; `play` runs it once.
 
     Args:
         plan: steps, sampling and noise.
@@ -93,10 +94,11 @@ class TrainingGame:
     others: Tensor = field(default=_OTHERS)
 
     def play(self, present: bool, ledger: Ledger) -> Sequence[float]:
-        """Train with or without the record, and return the scores of both attacks.
+        """Train with or without the record, and return the scores of all attacks.
 
-        The first is the log-likelihood ratio of all steps. The second is how much the steps differ from one another
-        in the direction of the record, as they would if their noise were the same.
+        The first is the log-likelihood ratio of all steps. The next look at each layer alone, where noise might be
+        missing: how far it moved along the record, and how much the steps differ in that, as they would if all had
+        the same noise.
         """
         module = TwoLayers()
         for parameter in module.parameters():
@@ -123,10 +125,11 @@ class TrainingGame:
         self.trainer(step, Rows(rows), self.plan, ledger, seed=0, after=look, block=self.plan.steps).run()
         moves = [(before - after) * self.plan.expected_batch for before, after in pairwise(weights)]
         ratios = [self._compare(move, groups, bound, policy) for move, bound in zip(moves, bounds, strict=False)]
-        if len(moves) == 1:
-            return ratios
-        along = [float(move @ _RECORD[0]) for move in moves]
-        return [sum(ratios), max(along) - min(along)]
+        layers = [[float(move @ part) for move in moves] for part in (_FIRST, _RECORD[0] - _FIRST)]
+        scores = [sum(ratios), *(sum(layer) for layer in layers)]
+        if len(moves) > 1:
+            scores += [max(layer) - min(layer) for layer in layers]
+        return scores
 
     def _compare(self, move: Tensor, groups: Groups, bounds: Tensor, policy: ClipPolicy) -> float:
         """Return the log-likelihood ratio of one noisy sum."""
