@@ -174,7 +174,7 @@ def judge_scores(name: str, scores: Scores, *, delta: float = 1e-5, confidence: 
         confidence: of the alarm, of the bounds, and of the interval of μ.
     """
     found = count_all_errors(scores)
-    p_value = compute_corrected_p_value(found, compute_tradeoff_curve(scores.charges))
+    p_value = compute_promise_p_value(scores)
     promise = compute_fit_epsilon(scores.charges, delta=delta)
     level = 1 - (1 - confidence) / len(found)
     return GameResult(
@@ -189,6 +189,11 @@ def judge_scores(name: str, scores: Scores, *, delta: float = 1e-5, confidence: 
         p_value=p_value,
         alarm=p_value <= 1 - confidence,
     )
+
+
+def compute_promise_p_value(scores: Scores) -> float:
+    """Return the probability of errors as rare as those of the attacks, if what was charged is true."""
+    return compute_corrected_p_value(count_all_errors(scores), compute_tradeoff_curve(scores.charges))
 
 
 def count_all_errors(scores: Scores) -> list[Errors]:
