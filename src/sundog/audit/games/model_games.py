@@ -2,7 +2,7 @@
 
 The attacker sees the transcript: all noisy measurements of the fit. Its score is the likelihood ratio of these, a sum
 over all measurements of (noisy − expected) · shift / variance; for the marginals of columns and of pairs both the
-expected count and the shift are known exactly. A second attack reads the number of records in the release.
+expected count and the shift are known exactly. The last attack reads the number of records in the release.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from sundog.privacy.ledger import Budget, Ledger
 from sundog.progress import Progress, silent
 
 Floats = npt.NDArray[np.float64]
-Read = Callable[[Any, Transcript], float]
+Read = Callable[[Any, Transcript], list[float]]
 
 _DELTA = 1e-5
 _VALUES = 4  # of each column
@@ -49,7 +49,7 @@ class ModelGame:
         kind: the class of the model.
         plan: of the fit.
         tables: without the record, and with it.
-        read: returns the score of a fitted model and its transcript.
+        read: returns the scores of a fitted model and its transcript.
     """
 
     kind: type[Model]
@@ -58,11 +58,11 @@ class ModelGame:
     read: Read
 
     def play(self, present: bool, ledger: Ledger) -> Sequence[float]:
-        """Fit with or without the record, and return the scores of both attacks."""
+        """Fit with or without the record, and return the scores of all attacks."""
         transcript = Transcript()
         context = FitContext(seed=0, checkpoint=transcript)
         model = self.kind.fit(self.tables[present], self.plan, ledger, context)
-        return [self.read(model, transcript), float(model.state().config["records"])]
+        return [*self.read(model, transcript), float(model.state().config["records"])]
 
 
 def make_model_game(name: str, *, epsilon: float) -> Game:
@@ -133,7 +133,7 @@ def _make_empty_pair(columns: int) -> tuple[Records, Records]:
 def _make_independent_game(name: str, epsilon: float) -> ModelGame:
     tables = _make_empty_pair(_COLUMNS)
     kind, plan = _plan(name, tables[0].schema, epsilon)
-    return ModelGame(kind, plan, tables, lambda _, transcript: _score_columns(plan, tables[1], transcript, 0))
+    return ModelGame(kind, plan, tables, lambda _, transcript: [_score_columns(plan, tables[1], transcript, 0)])
 
 
 def _score_columns(plan: IndependentPlan, record: Records, transcript: Transcript, part: int) -> float:
@@ -153,11 +153,11 @@ def _make_mixture_game(_: str, epsilon: float) -> ModelGame:
     kind, features = get_model(MIXTURE), Features(schema)
     plan: MixturePlan = kind.plan(schema, Budget(epsilon, _DELTA), configuration, already=(), records=1)
 
-    def read(_: Any, transcript: Transcript) -> float:
+    def read(_: Any, transcript: Transcript) -> list[float]:
         clusters = Clusters.from_tensors(transcript.tensors["clusters"])
         (part,) = clusters.assign(features, record)
         assert isinstance(plan.component, IndependentPlan)  # noqa: S101  as configured
-        return _score_columns(plan.component, record, transcript, int(part))
+        return [_score_columns(plan.component, record, transcript, int(part))]
 
     return ModelGame(kind, plan, tables, read)
 
@@ -172,7 +172,7 @@ def _make_marginals_game(name: str, epsilon: float) -> ModelGame:
         kind,
         plan,
         (without, with_record),
-        lambda model, transcript: _score_marginals(model, plan, without, with_record.take([-1]), transcript),
+        lambda model, transcript: [_score_marginals(model, plan, without, with_record.take([-1]), transcript)],
     )
 
 

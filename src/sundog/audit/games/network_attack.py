@@ -50,9 +50,18 @@ class NetworkAttack:
         features = Features(tables[1].schema)
         self.vector = features.to_examples(tables[1]).take_vectors(np.arange(1))[0].double().numpy()
 
-    def score(self, transcript: Transcript) -> float:
-        """Return the log-likelihood ratio of the means and of the gradient."""
-        return self._score_means(transcript) + self._score_gradient(transcript)
+    def score(self, transcript: Transcript) -> list[float]:
+        """Return the log-likelihood ratio of means and gradient, and the length of the gradient.
+
+        The length is a weak statistic, but it shows noise that is missing, whatever the direction of the gradient.
+        """
+        found, shift = self._find_gradient(transcript)
+        length = float(np.linalg.norm(shift))
+        ratio = 0.0
+        if length > 0:
+            # the gradient of the record was clipped, so that the noise is its length times the noise multiplier
+            ratio = float(shift @ (found - shift / 2)) / (length * self.network.training.noise_multiplier) ** 2
+        return [self._score_means(transcript) + ratio, float(np.linalg.norm(found))]
 
     def _score_means(self, transcript: Transcript) -> float:
         means = transcript.tensors["means"]
@@ -61,16 +70,13 @@ class NetworkAttack:
         shift = self.vector * min(1.0, norm / float(np.linalg.norm(self.vector)))
         return float(shift @ (means["sums"][0] - shift / 2)) / scale**2
 
-    def _score_gradient(self, transcript: Transcript) -> float:
+    def _find_gradient(self, transcript: Transcript) -> tuple[Floats, Floats]:
+        """Return the private part of the noisy gradient, and how the record moves it."""
         found, shift = self._read_gradient(transcript), self._repeat(transcript, self.tables[1])
-        if self.has_public_loss:
-            public = self._repeat(transcript, self.tables[0])
-            found, shift = found - public, shift - public
-        length = float(np.linalg.norm(shift))
-        if length == 0:
-            return 0.0
-        # the gradient of the record was clipped, so that the noise is its length times the noise multiplier
-        return float(shift @ (found - shift / 2)) / (length * self.network.training.noise_multiplier) ** 2
+        if not self.has_public_loss:
+            return found, shift
+        public = self._repeat(transcript, self.tables[0])
+        return found - public, shift - public
 
     def _repeat(self, transcript: Transcript, table: Records) -> Floats:
         """Return the first gradient of a fit from the same means, almost without noise."""
