@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from scipy import stats
 
@@ -27,6 +28,8 @@ from sundog.privacy.events import (
 )
 from sundog.privacy.record_count import COUNT
 
+Floats = npt.NDArray[np.float64]
+
 ALPHA = np.linspace(0, 1, 501)
 ROUNDING = 2e-3  # what the envelope of a few hundred lines may be too low
 
@@ -35,7 +38,7 @@ def charge(event: Event, count: int = 1, purpose: str = "test") -> Charge:
     return Charge(event=event, count=count, purpose=purpose)
 
 
-def is_just_below(curve: TradeoffCurve, alpha: np.ndarray, beta: np.ndarray) -> bool:  # type: ignore[type-arg]
+def is_just_below(curve: TradeoffCurve, alpha: Floats, beta: Floats) -> bool:
     found = curve(alpha)
     return bool((found <= beta + 1e-9).all() and (found >= beta - ROUNDING).all())
 
