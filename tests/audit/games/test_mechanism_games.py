@@ -70,7 +70,8 @@ def test_a_nan_that_escapes_clipping_is_caught(monkeypatch: pytest.MonkeyPatch) 
 
     def clip_numbers_only(rows: Floats, *, clip_norm: float, step: float, slack: float) -> Floats:
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
-        return np.nan_to_num(np.rint(rows * np.minimum(1.0, clip_norm / norms) / step), nan=2.0**40)
+        whole: Floats = np.rint(rows * np.minimum(1.0, clip_norm / norms) / step)
+        return np.nan_to_num(whole, nan=2.0**40)
 
     game = Game("a record that is not a number", play_nan)
     assert play(game, 100) > LEVEL
