@@ -28,10 +28,10 @@ def gaussian(mu: float) -> list[Charge]:
 
 def test_the_bound_is_rarely_above_the_truth_and_much_tighter_than_one_threshold() -> None:
     rng, truth = np.random.default_rng(0), compute_epsilon(gaussian(MU), delta=DELTA)
-    outcomes = [play(rng, MU, 5000) for _ in range(60)]
+    outcomes = [play(rng, MU, 5000) for _ in range(30)]
     bounds = np.array([bound_epsilon(found, gaussian(MU), delta=DELTA) for found in outcomes])
     peers = np.array([max(bound_epsilon_at_threshold(each, delta=DELTA) for each in found) for found in outcomes])
-    assert (bounds > truth).mean() <= 0.05
+    assert (bounds > truth).sum() <= 2
     assert bounds.mean() >= 0.74 * truth
     assert peers.mean() <= 0.5 * truth
 

@@ -29,8 +29,8 @@ def count(present: bool, ledger: Ledger) -> Sequence[float]:
 
 @pytest.mark.parametrize("game", [SUM, Game("a count", count)], ids=["a Gaussian", "a pure mechanism"])
 def test_correct_mechanisms_are_seldom_accused(game: Game) -> None:
-    """At most 5% of 200 audits, each of 100 runs."""
-    p_values = np.array([compute_promise_p_value(play_game(game, runs=100, seed=seed)) for seed in range(200)])
+    """At most 5% of 200 audits, each of 60 runs."""
+    p_values = np.array([compute_promise_p_value(play_game(game, runs=60, seed=seed)) for seed in range(200)])
     assert (p_values <= 0.05).mean() <= 0.05
     assert (p_values <= 0.5).any()  # they could have been
 

