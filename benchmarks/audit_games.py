@@ -1,6 +1,6 @@
 """Games for every mechanism and model: how much of the claim they prove, and how often they accuse a correct one.
 
-python benchmarks/audit_games.py [--quick] [--json FILE] [--only NAME ...]
+python benchmarks/audit_games.py [--quick] [--json FILE] [--only NAME ...] [--epsilon E ...]
 
 "mu": the Gaussian estimate of μ, beside that of the claim, for mechanisms with Gaussian noise. "low" is the lower end
 of its 95% interval. "epsilon": the lower bound at δ = 1e-5 that the whole curve proves, beside the claim. "one
@@ -59,7 +59,8 @@ def measure_tightness(contest: Contest, *, quick: bool) -> list[Row]:
     started = time.process_time()
     result = run_game(contest.game, runs=runs, seed=0, delta=DELTA)
     each = (time.process_time() - started) / runs
-    print(f"{result.name}, {runs} runs, {1000 * each:.1f} ms each: {result.verdict}", flush=True)
+    shares = " ".join(f"{mu / result.promised_mu:.3f}" for mu in (result.mu.value, result.mu.low, result.mu.high))
+    print(f"{result.name}, {runs} runs, {1000 * each:.1f} ms each: {result.verdict}; mu / claim {shares}", flush=True)
     return make_rows(result, f"{result.name} e={contest.epsilon:g}")
 
 
@@ -89,13 +90,18 @@ def count_alarms(contest: Contest, *, quick: bool) -> Row:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", nargs="+", help="names of games; all by default")
+    parser.add_argument("--epsilon", nargs="+", type=float, default=list(RUNS), help="4, 1 or both")
     parser.add_argument("--no-alarms", action="store_true", help="leave out the audits of correct mechanisms")
 
 
 def main() -> None:
     options = parse_arguments(__doc__ or "", add_options)
     torch.set_num_threads(1)
-    contests = [each for each in list_contests() if not options.only or each.game.name in options.only]
+    contests = [
+        each
+        for each in list_contests()
+        if each.epsilon in options.epsilon and (not options.only or each.game.name in options.only)
+    ]
     rows = []
     for contest in contests:
         rows += measure_tightness(contest, quick=options.quick)
