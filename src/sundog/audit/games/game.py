@@ -160,8 +160,10 @@ def play_game(game: Game, *, runs: int, seed: int, progress: Progress = silent) 
         elif made != charges:
             raise RuntimeError(f"game {game.name!r}: what is charged depends on the data or on the noise")
     progress(f"game: {game.name}", 1.0)
-    absent, present_scores = (np.nan_to_num(np.array(each, np.float64), nan=np.inf) for each in scores)
-    return Scores(absent, present_scores, charges or ())
+    absent, with_record = (np.array(each, np.float64) for each in scores)
+    return Scores(
+        np.where(np.isnan(absent), np.inf, absent), np.where(np.isnan(with_record), np.inf, with_record), charges or ()
+    )
 
 
 def judge_scores(name: str, scores: Scores, *, delta: float = 1e-5, confidence: float = 0.95) -> GameResult:
