@@ -38,7 +38,7 @@ def test_a_mechanism_keeps_its_promise_and_not_a_smaller_one(name: str) -> None:
     """Noise at two thirds is a promise that is too small; it is the same runs that are judged."""
     scores = play_game(GAMES[name], runs=RUNS, seed=1)
     assert compute_promise_p_value(scores) > LEVEL
-    less = tuple(scale_charges(scores.charges, 1 / 4 if name in LOOSE else 2 / 3))
+    less = tuple(scale_charges(scores.charges, 1 / 8 if name in LOOSE else 2 / 3))
     assert compute_promise_p_value(replace(scores, charges=less)) < 1e-2
 
 
