@@ -38,7 +38,7 @@ def bound_epsilon(
     >>> from sundog.privacy.events import Gaussian
     >>> sums = [Charge(event=Gaussian(noise_multiplier=1.0), purpose="a sum")]
     >>> round(bound_epsilon([Errors(310, 1000, 310, 1000)], sums, delta=1e-5), 1)
-    3.9
+    3.8
 
     Args:
         found: the errors at each threshold of each attack; all of them are corrected for.

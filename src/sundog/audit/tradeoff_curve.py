@@ -8,6 +8,7 @@ charges. (ε, δ) at the certificate's δ is a single point of it, so an audit a
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,16 @@ import numpy.typing as npt
 
 from sundog.privacy.accountant import compute_epsilon, compute_privacy_profile
 from sundog.privacy.analytic_gaussian import compute_gaussian_delta
-from sundog.privacy.events import Charge, DiscreteGaussian, DiscreteLaplace, Event, Gaussian, Pure, SampledGaussian
+from sundog.privacy.events import (
+    Charge,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Event,
+    Failure,
+    Gaussian,
+    Pure,
+    SampledGaussian,
+)
 from sundog.privacy.record_count import compute_count_epsilon, exclude_counts
 
 Floats = npt.NDArray[np.float64]
@@ -37,7 +47,7 @@ class TradeoffCurve:
     removed, and e^−ε·(1 − δ − α), because it may be added. Between the pairs that are kept, the envelope is below the
     true curve, so that no mechanism is accused for rounding.
 
-    >>> curve = TradeoffCurve(np.array([math.log(3)]), np.array([0.0]), np.array([0.0]))
+    >>> curve = TradeoffCurve(np.array([np.log(3)]), np.array([0.0]), np.array([0.0]))
     >>> np.round(curve(np.array([0.0, 0.1, 0.25, 0.7])), 3).tolist()
     [1.0, 0.7, 0.25, 0.1]
 
@@ -74,9 +84,14 @@ def compute_tradeoff_curve(charges: Iterable[Charge], *, points: int = _POINTS) 
         charges: those of a ledger, a plan or a certificate.
         points: how many pairs (ε, δ) are kept.
     """
-    charges = tuple(charges)
+    return _compute_curve(tuple(charges), points)
+
+
+@functools.lru_cache(maxsize=64)
+def _compute_curve(charges: tuple[Charge, ...], points: int) -> TradeoffCurve:
     shift, rest = compute_count_epsilon(charges), exclude_counts(charges)
-    most = min(compute_epsilon(rest, delta=_LEAST_DELTA), _LARGEST_EPSILON)
+    losses = [charge for charge in rest if not isinstance(charge.event, Failure)]
+    most = min(compute_epsilon(losses, delta=_LEAST_DELTA), _LARGEST_EPSILON)
     # denser at small ε, where the curve bends; the last point is the whole ε of events without δ
     epsilons = most * np.linspace(0, 1, points) ** 1.5
     removal, addition = compute_privacy_profile(rest, epsilons.tolist())
@@ -102,6 +117,8 @@ def compute_gaussian_mu(*, epsilon: float, delta: float) -> float:
     (0.925, 0.268)
     """
     low, high = 1e-9, 1.0
+    if math.isinf(epsilon):
+        return math.inf
     while compute_gaussian_delta(noise_multiplier=1 / high, epsilon=epsilon) < delta:
         low, high = high, 2 * high
     while high - low > 1e-10 * high:
@@ -128,9 +145,7 @@ def _scale(event: Event, factor: float) -> Event:
         case Gaussian():
             return Gaussian(noise_multiplier=divide(event.noise_multiplier))
         case SampledGaussian():
-            return SampledGaussian(
-                noise_multiplier=divide(event.noise_multiplier), sample_rate=event.sample_rate
-            )
+            return SampledGaussian(noise_multiplier=divide(event.noise_multiplier), sample_rate=event.sample_rate)
         case DiscreteGaussian():
             return DiscreteGaussian(sigma=divide(event.sigma))
         case DiscreteLaplace():
