@@ -1,0 +1,184 @@
+"""An audit of a release, or of any synthetic data: attacks on it, and what they prove about its guarantee."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sundog.audit.attacks.attack_list import choose_attacks
+from sundog.audit.audit_inputs import AuditInputs, AuditRequest, read_audit_inputs
+from sundog.audit.audit_result import Audit
+from sundog.audit.candidates import make_folds
+from sundog.audit.finding import Finding, Verdict, reach_verdict
+from sundog.audit.membership import MembershipResults, run_attacks
+from sundog.audit.worst_records import find_worst_records
+from sundog.data.schema import Schema
+from sundog.privacy.budget import compute_default_delta
+from sundog.progress import Progress, silent
+
+NOT_TRIED = (
+    "shadow models: fits on other data of the same population, which sharpen every attack",
+    "attackers who know some of the members, and train on them",
+    "records made to be remembered (canaries), and many fits on neighbouring data",
+)
+
+
+def audit(
+    synthetic: Any,
+    *,
+    members: Any,
+    nonmembers: Any,
+    reference: Any = None,
+    private: str | Path | None = None,
+    schema: Schema | None = None,
+    labels: Any = None,
+    nonmember_labels: Any = None,
+    reference_labels: Any = None,
+    attack: str = "all",
+    n: int | None = None,
+    rows: int | None = None,
+    quick: bool = False,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Audit:
+    """Attack a release, or any synthetic data, and say what was found. The figures are as private as the real data.
+
+    >>> import pandas as pd
+    >>> columns = {"age": {"type": "integer", "min": 0, "max": 10**6}, "sex": {"type": "categorical", "values": ["f", "m"]}}
+    >>> tables = [pd.DataFrame({"age": range(start, 10**6, 5000), "sex": ["f", "m"] * 100}) for start in (1, 2)]
+    >>> found = audit(tables[0], members=tables[0], nonmembers=tables[1], attack="exact-match",
+    ...               schema=Schema.from_dict({"columns": columns}))
+    >>> print(found.findings[0].verdict, found.findings[0].bound > 1)
+    records leak; nothing was promised True
+
+    Args:
+        synthetic: a release or the path of one, or the synthetic records of any tool: a file, a table, arrays.
+        members: records that it was fitted on.
+        nonmembers: records of the same population that it was not fitted on; a random split is needed.
+        reference: further records of the population, for attackers who hold some; half of the non-members by default.
+        private: the curator's file of the fit, for attackers who hold it.
+        schema: the schema of data that is not a release; drafted from the members by default.
+        labels: class labels of the members, when they are not part of them.
+        nonmember_labels: those of the non-members.
+        reference_labels: those of the reference records.
+        attack: the name of one attack, or `all`.
+        n: how many records to draw from a release; by default as many as it was fitted on.
+        rows: the most members and non-members to use; of more, a random subset is used.
+        quick: use 5,000 of each only.
+        seed: the same seed gives the same figures.
+        progress: is called with the current stage and the share done.
+    """
+    attacks = choose_attacks(attack)
+    request = AuditRequest(
+        synthetic,
+        members,
+        nonmembers,
+        reference,
+        private,
+        schema,
+        labels,
+        nonmember_labels,
+        reference_labels,
+        attack=attack,
+        n=n,
+        rows=rows,
+        quick=quick,
+        seed=seed,
+        progress=progress,
+    )
+    inputs = read_audit_inputs(request)
+    delta = choose_delta(inputs)
+    results = run_attacks(attacks, make_folds(inputs, seed), delta=delta, seed=seed, progress=progress)
+    return Audit(
+        name=inputs.name,
+        findings=(judge_membership(inputs, results, delta),),
+        membership=results,
+        worst=tuple(find_worst_records(results.scores, inputs.members)),
+        not_tried=(*_list_skipped(results, attack), *NOT_TRIED),
+        about=_describe_audit(inputs, request, delta),
+        notes=(*inputs.notes, *_note_doubts(inputs, results)),
+        certificate=None if inputs.release is None else inputs.release.certificate,
+    )
+
+
+def choose_delta(inputs: AuditInputs) -> float:
+    """Return the δ of the certificate; the default δ of so many members where there is none."""
+    if inputs.release is not None:
+        return inputs.release.certificate.delta
+    return compute_default_delta(inputs.members.count)
+
+
+def find_promise(inputs: AuditInputs) -> float | None:
+    """Return the ε that is promised for membership; None where nothing is.
+
+    If columns are public, only the private values of a record are protected, not that there is such a record.
+    """
+    if inputs.release is None or any(column.public for column in inputs.schema.columns.values()):
+        return None
+    return inputs.release.certificate.epsilon
+
+
+def judge_membership(inputs: AuditInputs, results: MembershipResults, delta: float) -> Finding:
+    """Return the finding of all attacks together: the best bound, corrected for their number."""
+    best, promise = results.best, find_promise(inputs)
+    bound = 0.0 if best is None else best.bound.epsilon
+    verdict = reach_verdict(bound, promise, blind=results.blind.bound.epsilon)
+    details = {"delta": delta, "confidence": 0.95, "blind_bound": results.blind.bound.epsilon}
+    if best is not None and bound > 0:
+        details |= {"attack": best.name, "guesses": best.bound.guesses, "right": best.bound.right}
+    return Finding("membership", _summarise(results, promise, verdict), bound, promise, verdict, details)
+
+
+def _summarise(results: MembershipResults, promise: float | None, verdict: Verdict) -> str:
+    best = results.best
+    if best is None:
+        return "No attack could be run."
+    promised = "nothing is promised" if promise is None else f"ε = {promise:g} is promised"
+    if best.bound.epsilon == 0:
+        return f"No attack proves a leak; {promised}. This is no proof of privacy: see what was not tried."
+    hits = f"{best.bound.right:,} of {best.bound.guesses:,} guesses of {best.name} are members"
+    found = f"{hits} ({results.share:.0%} by chance), which proves ε ≥ {best.bound.epsilon:.2f}; {promised}"
+    if verdict is Verdict.UNUSABLE:
+        return f"{found}. But a classifier that never sees the release proves as much: the split is not random."
+    return f"{found}."
+
+
+def _list_skipped(results: MembershipResults, attack: str) -> Sequence[str]:
+    found = [f"{name}: {why}" for name, why in results.skipped.items()]
+    if attack != "all":
+        found.append(f"all attacks but {attack}: ask for --attack all")
+    return found
+
+
+def _note_doubts(inputs: AuditInputs, results: MembershipResults) -> list[str]:
+    notes = []
+    if results.blind.measures["auc"].low > 0.5 or results.blind.bound.epsilon > 0:
+        notes.append(
+            "Members and non-members can be told apart without the release, so they are not a random split of one "
+            "population. What the attacks find may be this difference."
+        )
+    if any(result.control_bound.epsilon > 0 for result in results.attacks):
+        notes.append("An attack distinguishes one half of the members from the other, which is chance; doubt it.")
+    if inputs.release is not None and find_promise(inputs) is None:
+        notes.append("Some columns are public: the certificate does not promise to hide who is in the data.")
+    if inputs.schema.unit is not None:
+        notes.append(f"A candidate is a person ({inputs.schema.unit}); a person's score is that of their worst record.")
+    return notes
+
+
+def _describe_audit(inputs: AuditInputs, request: AuditRequest, delta: float) -> dict[str, str | int | float | None]:
+    versions = {name: importlib.metadata.version(name) for name in ("sundog", "numpy", "scikit-learn", "torch")}
+    return {
+        "members": len(inputs.members.records),
+        "non-members": len(inputs.nonmembers.records),
+        "synthetic records": len(inputs.held.synthetic),
+        "attack": request.attack,
+        "quick": "yes" if request.quick else "no",
+        "δ": delta,
+        "seed": request.seed,
+        "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
+        "python": platform.python_version(),
+    }
