@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from sundog.audit.threat_model import Knowledge, PrivateFile, ThreatModel
-from sundog.data.reading.read import Raw, encode, read
+from sundog.data.reading.read import encode, read
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError
 from sundog.evaluation.comparison import choose_rows, make_rng
 from sundog.evaluation.holdout_overlap import compute_copied_share
 from sundog.evaluation.inputs import choose_schema, describe_source, load_release, read_synthetic, relax_schema
-from sundog.progress import Progress, silent
+from sundog.progress import Progress
 from sundog.release.curator_file import load_curator_file
 from sundog.release.release import Release
 
@@ -31,25 +30,30 @@ _MOST_COPIED = 0.02  # of the non-members may be members
 
 
 @dataclass(frozen=True)
+class RealData:
+    """Where real records come from; the fields are arguments of `sundog.audit`."""
+
+    members: Any
+    nonmembers: Any
+    reference: Any
+    labels: Any
+    nonmember_labels: Any
+
+
+@dataclass(frozen=True)
 class AuditRequest:
     """What to audit, and with what; the fields are arguments of `sundog.audit`."""
 
     synthetic: Any
-    members: Any
-    nonmembers: Any
-    reference: Any = None
-    private: str | Path | None = None
-    schema: Schema | None = None
-    labels: Any = None
-    nonmember_labels: Any = None
-    reference_labels: Any = None
-    _: KW_ONLY
-    attack: str = "all"
-    n: int | None = None
-    rows: int | None = None
-    quick: bool = False
-    seed: int = 0
-    progress: Progress = silent
+    real: RealData
+    private: str | Path | None
+    schema: Schema | None
+    attack: str
+    n: int | None
+    rows: int | None
+    quick: bool
+    seed: int
+    progress: Progress
 
     @property
     def most(self) -> int:
@@ -66,6 +70,7 @@ class Sample:
         records: those that are used.
         places: the position of each among the records that were read, from 0.
         people: the number of the owner of each, from 0; the record itself where there is no unit.
+        owners: the ids of the owners of all that were read; empty where there is no unit.
         count: how many records were read.
     """
 
@@ -73,12 +78,13 @@ class Sample:
     records: Records
     places: Integers
     people: Integers
+    owners: frozenset[str]
     count: int
 
     def take(self, index: Any) -> Sample:
         """Return a part of the records; owners keep their numbers."""
         rows = np.arange(len(self.records))[index]
-        return Sample(self.name, self.records.take(rows), self.places[rows], self.people[rows], self.count)
+        return Sample(self.name, self.records.take(rows), self.places[rows], self.people[rows], self.owners, self.count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,30 +114,27 @@ def read_audit_inputs(request: AuditRequest) -> AuditInputs:
     """Read all inputs; every fault is a DataError of one line."""
     if request.most < FEWEST:
         raise DataError(f"{request.most} records of each kind are too few for an audit; use at least {FEWEST}")
-    release = load_release(request.synthetic)
-    strict = choose_schema(release, request.schema, request.members)
+    real, release = request.real, load_release(request.synthetic)
+    strict = choose_schema(release, request.schema, real.members)
     shared = strict if release is not None else relax_schema(strict)
     request.progress("reading", 0.0)
-    raw, members = _read_sample(request.members, strict, shared, request.labels, request, "members")
-    others, nonmembers = _read_sample(
-        request.nonmembers, strict, shared, request.nonmember_labels, request, "non-members"
-    )
-    _refuse_overlap(raw, members, others, nonmembers)
+    members = _read_sample(real.members, real.labels, "members", request, strict, shared)
+    nonmembers = _read_sample(real.nonmembers, real.nonmember_labels, "non-members", request, strict, shared)
+    _refuse_overlap(members, nonmembers)
     synthetic, made = read_synthetic(
         request.synthetic, release, shared, n=request.n, rows=2 * request.most, seed=request.seed
     )
     if len(synthetic) < FEWEST:
-        raise DataError(
-            f"{describe_source(request.synthetic)}: {len(synthetic)} synthetic records are too few to attack"
-        )
+        name = describe_source(request.synthetic)
+        raise DataError(f"{name}: {len(synthetic)} synthetic records are too few to attack; give at least {FEWEST}")
     held: dict[Knowledge, Any] = {Knowledge.SYNTHETIC: synthetic}
     if release is not None:
         held[Knowledge.RELEASE] = release
-    if request.reference is not None:
-        read_reference = _read_sample(request.reference, strict, shared, request.reference_labels, request, "reference")
-        _refuse_overlap(raw, members, *read_reference)
-        _refuse_overlap(others, nonmembers, *read_reference)
-        held[Knowledge.REFERENCE] = read_reference[1].records
+    if real.reference is not None:
+        reference = _read_sample(real.reference, None, "reference", request, strict, shared)
+        _refuse_overlap(members, reference)
+        _refuse_overlap(nonmembers, reference)
+        held[Knowledge.REFERENCE] = reference.records
     if request.private is not None:
         held[Knowledge.PRIVATE_FILE] = PrivateFile(*load_curator_file(request.private))
     return AuditInputs(
@@ -146,9 +149,9 @@ def read_audit_inputs(request: AuditRequest) -> AuditInputs:
 
 
 def _read_sample(
-    source: Any, strict: Schema, shared: Schema, labels: Any, request: AuditRequest, purpose: str
-) -> tuple[Raw, Sample]:
-    """Return real records as they were read, and a random subset of them, encoded."""
+    source: Any, labels: Any, purpose: str, request: AuditRequest, strict: Schema, shared: Schema
+) -> Sample:
+    """Return real records, or a random subset of them; they must satisfy the strict schema."""
     raw = read(source, strict, labels=labels)
     if strict.unit is not None:
         raw = raw.bound_contributions(strict.cap)
@@ -159,29 +162,23 @@ def _read_sample(
     records = encode(chosen, strict)
     if shared is not strict:
         records = encode(chosen, shared)
-    people = np.arange(len(records)) if records.unit is None else np.unique(records.unit, return_inverse=True)[1]
-    return raw, Sample(raw.name, records, places, np.asarray(people, np.int64), raw.count)
+    if raw.unit is None or chosen.unit is None:
+        return Sample(raw.name, records, places, np.arange(len(records)), frozenset(), raw.count)
+    people = np.unique(chosen.unit.to_pylist(), return_inverse=True)[1].astype(np.int64)
+    return Sample(raw.name, records, places, people, frozenset(raw.unit.to_pylist()), raw.count)
 
 
-def _refuse_overlap(raw: Raw, members: Sample, others: Raw, nonmembers: Sample) -> None:
+def _refuse_overlap(members: Sample, others: Sample) -> None:
     """Raise if records or people are of both kinds."""
-    if raw.unit is not None and others.unit is not None:
-        shared = set(_list_ids(raw.unit)) & set(_list_ids(others.unit))
-        if shared:
-            raise DataError(
-                f"{others.name}: {len(shared):,} of its people are in {raw.name} too; remove them from one of the two"
-            )
-        return
-    share = compute_copied_share(members.records, nonmembers.records)
+    both = members.owners & others.owners
+    if both:
+        raise DataError(f"{others.name}: {len(both):,} of its people are in {members.name} too; remove them from one")
+    share = 0.0 if members.owners else compute_copied_share(members.records, others.records)
     if share > _MOST_COPIED:
         raise DataError(
-            f"{others.name}: {share:.0%} of its records are in {raw.name} too; give records that the release was not "
-            "fitted on"
+            f"{others.name}: {share:.0%} of its records are in {members.name} too; give records that the release was "
+            "not fitted on"
         )
-
-
-def _list_ids(unit: pa.ChunkedArray) -> list[str]:
-    return unit.unique().to_pylist()  # type: ignore[no-any-return]
 
 
 def _note_limits(members: Sample, nonmembers: Sample, synthetic: Records, made: int) -> Iterator[str]:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sundog.audit.attacks.attack_list import choose_attacks
-from sundog.audit.audit_inputs import AuditInputs, AuditRequest, read_audit_inputs
+from sundog.audit.attacks.attack_list import ALL, choose_attacks
+from sundog.audit.audit_inputs import AuditInputs, AuditRequest, RealData, read_audit_inputs
 from sundog.audit.audit_result import Audit
 from sundog.audit.candidates import make_folds
 from sundog.audit.finding import Finding, Verdict, reach_verdict
@@ -36,8 +36,7 @@ def audit(
     schema: Schema | None = None,
     labels: Any = None,
     nonmember_labels: Any = None,
-    reference_labels: Any = None,
-    attack: str = "all",
+    attack: str = ALL,
     n: int | None = None,
     rows: int | None = None,
     quick: bool = False,
@@ -47,23 +46,21 @@ def audit(
     """Attack a release, or any synthetic data, and say what was found. The figures are as private as the real data.
 
     >>> import pandas as pd
-    >>> columns = {"age": {"type": "integer", "min": 0, "max": 10**6}, "sex": {"type": "categorical", "values": ["f", "m"]}}
-    >>> tables = [pd.DataFrame({"age": range(start, 10**6, 5000), "sex": ["f", "m"] * 100}) for start in (1, 2)]
-    >>> found = audit(tables[0], members=tables[0], nonmembers=tables[1], attack="exact-match",
-    ...               schema=Schema.from_dict({"columns": columns}))
-    >>> print(found.findings[0].verdict, found.findings[0].bound > 1)
-    records leak; nothing was promised True
+    >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 10**6}}})
+    >>> tables = [pd.DataFrame({"age": range(start, 10**6, 5000)}) for start in (1, 2)]
+    >>> found = audit(tables[0], members=tables[0], nonmembers=tables[1], schema=schema, attack="exact-match")
+    >>> found.findings[0].verdict.value, found.findings[0].bound > 1
+    ('records leak; nothing was promised', True)
 
     Args:
         synthetic: a release or the path of one, or the synthetic records of any tool: a file, a table, arrays.
         members: records that it was fitted on.
-        nonmembers: records of the same population that it was not fitted on; a random split is needed.
-        reference: further records of the population, for attackers who hold some; half of the non-members by default.
+        nonmembers: other records of the same population; whether a record is a member must be a matter of chance.
+        reference: further records, for attackers who hold some; by default non-members serve each other.
         private: the curator's file of the fit, for attackers who hold it.
         schema: the schema of data that is not a release; drafted from the members by default.
         labels: class labels of the members, when they are not part of them.
         nonmember_labels: those of the non-members.
-        reference_labels: those of the reference records.
         attack: the name of one attack, or `all`.
         n: how many records to draw from a release; by default as many as it was fitted on.
         rows: the most members and non-members to use; of more, a random subset is used.
@@ -71,33 +68,23 @@ def audit(
         seed: the same seed gives the same figures.
         progress: is called with the current stage and the share done.
     """
-    attacks = choose_attacks(attack)
-    request = AuditRequest(
-        synthetic,
-        members,
-        nonmembers,
-        reference,
-        private,
-        schema,
-        labels,
-        nonmember_labels,
-        reference_labels,
-        attack=attack,
-        n=n,
-        rows=rows,
-        quick=quick,
-        seed=seed,
-        progress=progress,
-    )
+    real = RealData(members, nonmembers, reference, labels, nonmember_labels)
+    return run_audit(AuditRequest(synthetic, real, private, schema, attack, n, rows, quick, seed, progress))
+
+
+def run_audit(request: AuditRequest) -> Audit:
+    """Read the inputs, run the attacks, and collect the findings."""
+    attacks = choose_attacks(request.attack)
     inputs = read_audit_inputs(request)
     delta = choose_delta(inputs)
-    results = run_attacks(attacks, make_folds(inputs, seed), delta=delta, seed=seed, progress=progress)
+    folds = make_folds(inputs, request.seed)
+    results = run_attacks(attacks, folds, delta=delta, seed=request.seed, progress=request.progress)
     return Audit(
         name=inputs.name,
         findings=(judge_membership(inputs, results, delta),),
         membership=results,
         worst=tuple(find_worst_records(results.scores, inputs.members)),
-        not_tried=(*_list_skipped(results, attack), *NOT_TRIED),
+        not_tried=(*_list_skipped(results, request.attack), *NOT_TRIED),
         about=_describe_audit(inputs, request, delta),
         notes=(*inputs.notes, *_note_doubts(inputs, results)),
         certificate=None if inputs.release is None else inputs.release.certificate,
@@ -126,7 +113,7 @@ def judge_membership(inputs: AuditInputs, results: MembershipResults, delta: flo
     best, promise = results.best, find_promise(inputs)
     bound = 0.0 if best is None else best.bound.epsilon
     verdict = reach_verdict(bound, promise, blind=results.blind.bound.epsilon)
-    details = {"delta": delta, "confidence": 0.95, "blind_bound": results.blind.bound.epsilon}
+    details: dict[str, Any] = {"delta": delta, "confidence": 0.95, "blind_bound": results.blind.bound.epsilon}
     if best is not None and bound > 0:
         details |= {"attack": best.name, "guesses": best.bound.guesses, "right": best.bound.right}
     return Finding("membership", _summarise(results, promise, verdict), bound, promise, verdict, details)
@@ -148,7 +135,7 @@ def _summarise(results: MembershipResults, promise: float | None, verdict: Verdi
 
 def _list_skipped(results: MembershipResults, attack: str) -> Sequence[str]:
     found = [f"{name}: {why}" for name, why in results.skipped.items()]
-    if attack != "all":
+    if attack != ALL:
         found.append(f"all attacks but {attack}: ask for --attack all")
     return found
 

@@ -3,8 +3,8 @@
 Suppose that each candidate was made a member independently with probability p, and that an attacker guesses of k
 candidates that they are members. If the release is ε-DP, the number of right guesses is not larger, in distribution,
 than a binomial number of k trials with success probability p·e^ε / (p·e^ε + 1 − p). With δ, the probability of a large
-number is larger by at most δ·m·α, m being the number of candidates and α as in their Theorem 5.2 (with 1 / min(p, 1 − p)
-in place of 2, which is the same at p = ½). All ε at which the observed number is too unlikely are ruled out.
+number is larger by at most δ·m·α, m being the number of candidates and α as in their Theorem 5.2, where 1 / min(p, 1 −
+p) replaces their 2 (they have p = ½). All ε at which the observed number is too unlikely are ruled out.
 """
 
 from __future__ import annotations

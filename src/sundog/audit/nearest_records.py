@@ -69,7 +69,7 @@ class RecordDistance:
                 others = slice(first, first + width)
                 squares = self._compare([each[rows] for each in ours], [each[others] for each in theirs])
                 found[rows] = np.minimum(found[rows], squares.min(axis=1))
-        return np.sqrt(np.maximum(found, 0.0))
+        return np.asarray(np.sqrt(np.maximum(found, 0.0)))
 
     def _compare(self, these: Sequence[Any], those: Sequence[Any]) -> Singles:
         total = self.parts[0].compare(these[0], those[0])

@@ -32,15 +32,12 @@ def compute_rarity(records: Records) -> Floats:
     [0.29, 0.29, 0.29, 1.39]
     """
     total = np.zeros(len(records))
-    for name, column in records.schema.columns.items():
-        codes = records.codes[name]
-        if column.form is Form.SET:
-            total += _measure_sets(codes)
-        elif column.shape:
-            total += _measure_arrays(name, records)
-        else:
-            bins = choose_bins(column).to_bins(codes)
-            total -= np.log(np.bincount(bins)[bins] / len(records))
+    for name, column in records.schema.scalars.items():
+        bins = choose_bins(column).to_bins(records.codes[name])
+        total -= np.log(np.bincount(bins)[bins] / len(records))
+    for name in [name for name, column in records.schema.columns.items() if column.shape]:
+        is_set = records.schema.columns[name].form is Form.SET
+        total += _measure_sets(records.codes[name]) if is_set else _measure_arrays(name, records)
     return total
 
 

@@ -16,7 +16,7 @@ from sundog.models.protocol import HasLogDensity
 from sundog.models.rbm.rbm import Rbm
 
 _LEAST = -1e6  # for impossible records
-_SMOOTHING = 0.5  # records in each cell of a reference marginal
+_SMOOTHED = 2  # counts of a reference marginal are doubled, and one is added: as if a cell had half a record more
 
 
 class Likelihood(Attack):
@@ -60,7 +60,7 @@ def _compute_reference_density(threat: ThreatModel, candidates: Records) -> Floa
     reference, total = threat.reference, np.zeros(len(candidates))
     for name, column in threat.release.schema.modelled.columns.items():
         marginal = get_marginal(column)
-        counts = marginal.count(reference.codes[name]) + _SMOOTHING
-        size = float(np.mean(marginal.compute_totals(counts)[0]))
+        counts = _SMOOTHED * marginal.count(reference.codes[name]) + 1
+        size = round(float(np.mean(marginal.compute_totals(counts)[0])))
         total += marginal.compute_log_density(marginal.to_probabilities(counts, size), candidates.codes[name])
     return total.clip(_LEAST, -_LEAST)

@@ -10,6 +10,7 @@ from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from sundog.audit.attack import Attack, Floats
 from sundog.audit.rarity import find_rarest
@@ -52,7 +53,6 @@ class SinglingOut(Attack):
         return scores
 
 
-def _number_pairs(
-    records: Records, first: str, second: str, size: np.int64
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return records.codes[first].astype(np.int64) * size + records.codes[second].astype(np.int64)
+def _number_pairs(records: Records, first: str, second: str, size: np.int64) -> npt.NDArray[np.int64]:
+    """Return a number for each pair of values."""
+    return np.asarray(records.codes[first], np.int64) * size + np.asarray(records.codes[second], np.int64)
