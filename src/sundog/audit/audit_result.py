@@ -29,6 +29,7 @@ class Audit:
         name: of what was audited.
         findings: one for each way of auditing.
         membership: the attacks in detail.
+        similarity: the share of synthetic records nearer to a member than to a non-member, which is no evidence.
         worst: the members that attacks recognise best, for the curator's eyes.
         not_tried: what an attacker might do that this audit did not.
         about: the settings needed to repeat the audit.
@@ -39,6 +40,7 @@ class Audit:
     name: str
     findings: tuple[Finding, ...]
     membership: MembershipResults
+    similarity: Measure
     worst: tuple[WorstRecord, ...]
     not_tried: tuple[str, ...]
     about: Mapping[str, str | int | float | None]
@@ -70,6 +72,7 @@ class Audit:
             "share_of_members": results.share,
             "attacks": {result.name: result.to_dict() for result in results.attacks},
             "baselines": {result.name: result.to_dict() for result in (results.random, results.blind)},
+            "similarity": {"nearer_to_members": self.similarity.to_dict()},
             "worst_records": [record.to_dict() for record in self.worst],
             "certificate": None if self.certificate is None else self.certificate.to_dict(),
         }

@@ -14,8 +14,10 @@ from sundog.audit.audit_result import Audit
 from sundog.audit.candidates import make_folds
 from sundog.audit.finding import Finding, Verdict, reach_verdict
 from sundog.audit.membership import MembershipResults, run_attacks
+from sundog.audit.similarity import measure_similarity
 from sundog.audit.worst_records import find_worst_records
 from sundog.data.schema import Schema
+from sundog.evaluation.comparison import make_rng
 from sundog.privacy.budget import compute_default_delta
 from sundog.progress import Progress, silent
 
@@ -79,10 +81,17 @@ def run_audit(request: AuditRequest) -> Audit:
     delta = choose_delta(inputs)
     folds = make_folds(inputs, request.seed)
     results = run_attacks(attacks, folds, delta=delta, seed=request.seed, progress=request.progress)
+    request.progress("similarity", 1.0)
     return Audit(
         name=inputs.name,
         findings=(judge_membership(inputs, results, delta),),
         membership=results,
+        similarity=measure_similarity(
+            inputs.held.synthetic,
+            inputs.members.records,
+            inputs.nonmembers.records,
+            make_rng(request.seed, "similarity"),
+        ),
         worst=tuple(find_worst_records(results.scores, inputs.members)),
         not_tried=(*_list_skipped(results, request.attack), *NOT_TRIED),
         about=_describe_audit(inputs, request, delta),
