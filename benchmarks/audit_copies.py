@@ -59,7 +59,7 @@ def load_sets(rows: int) -> Split:
 
 def load_series(rows: int) -> Split:
     """Return days of households."""
-    column = {"type": "series", "length": 96, "min": 0, "max": 10, "levels": 1001}
+    column = {"type": "series", "length": 96, "min": 0, "max": 10, "resolution": 0.001}
     days = np.clip(np.load(DATA / "swiss_smartmeter_daily96.npz")["x"], 0, 10)
     return halve(sundog.Schema.from_dict({"columns": {"load": column}}), days, rows)
 

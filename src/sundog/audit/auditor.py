@@ -23,7 +23,6 @@ from sundog.progress import Progress, silent
 
 NOT_TRIED = (
     "shadow models: fits on other data of the same population, which sharpen every attack",
-    "attackers who know some of the members, and train on them",
     "records made to be remembered (canaries), and many fits on neighbouring data",
 )
 

@@ -1,8 +1,7 @@
-"""Candidates: members and non-members in random order, in folds that have a reference sample of their own.
+"""Candidates: members and non-members in random order, in two folds.
 
-If no reference sample is given, the non-members are dealt into two halves. Each half is the reference sample for
-attacks on the other half and on half of the members, so that every record is a candidate once and no candidate is in
-its own reference sample.
+Of the candidates of the other fold the attacker knows which are members; the non-members among them are the reference
+sample, unless one was given. So every record is a candidate once, and nothing that the attacker knows is a candidate.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from sundog.audit.attack import Attack, Floats, score_people
 from sundog.audit.audit_inputs import AuditInputs, Sample
 from sundog.audit.threat_model import Knowledge, ThreatModel
 from sundog.data.records import Records, concatenate
-from sundog.evaluation.comparison import draw_seed, make_rng
+from sundog.evaluation.comparison import make_rng
 
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
@@ -56,20 +55,15 @@ class Scores:
 
 
 def make_folds(inputs: AuditInputs, seed: int) -> list[Fold]:
-    """Return the folds: one with the reference sample that was given, or two."""
+    """Return two folds. The attacker knows of the candidates of the other one which are members."""
     rng = make_rng(seed, "folds")
-    if not inputs.held.find_missing([Knowledge.REFERENCE]):
-        return [_make_fold(inputs.members, inputs.nonmembers, inputs.held, rng)]
     members, nonmembers = _halve(inputs.members, rng), _halve(inputs.nonmembers, rng)
-    return [
-        _make_fold(
-            members[part],
-            nonmembers[part],
-            ThreatModel({**inputs.held.held, Knowledge.REFERENCE: nonmembers[1 - part].records}),
-            rng,
-        )
-        for part in (0, 1)
-    ]
+    folds = []
+    for own, other in ((0, 1), (1, 0)):
+        known = {Knowledge.MEMBERS: members[other].records, Knowledge.NONMEMBERS: nonmembers[other].records}
+        held = {Knowledge.REFERENCE: nonmembers[other].records, **known, **inputs.held.held}
+        folds.append(_make_fold(members[own], nonmembers[own], ThreatModel(held), rng))
+    return folds
 
 
 def score_folds(attack: Attack, folds: list[Fold], seed: int) -> Scores:
@@ -78,31 +72,6 @@ def score_folds(attack: Attack, folds: list[Fold], seed: int) -> Scores:
     for number, fold in enumerate(folds):
         rng = make_rng(seed, f"{attack.name}, fold {number}")
         scores = attack.score(fold.threat, fold.records, rng)
-        parts.append(Scores(score_people(scores, fold.people), fold.members, fold.first_places))
-    return join_scores(parts)
-
-
-def score_blindly(folds: list[Fold], seed: int) -> Scores:
-    """Return how a classifier that never sees the release takes candidates for members: learned on half, for the rest.
-
-    If it distinguishes them, members and non-members are not a random split of one population, and what attacks find
-    is no evidence of a leak.
-    """
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    from sundog.audit.record_features import RecordFeatures
-
-    parts = []
-    for number, fold in enumerate(folds):
-        rng = make_rng(seed, f"blind, fold {number}")
-        features = RecordFeatures.fit(fold.records).encode(fold.records)
-        member = fold.members[fold.people]
-        half = rng.permutation(len(fold.members))[fold.people] < len(fold.members) // 2
-        scores = np.zeros(len(fold.records))
-        for learned in (half, ~half):
-            trees = HistGradientBoostingClassifier(max_iter=50, early_stopping=False, random_state=draw_seed(rng))
-            if 0 < member[learned].sum() < learned.sum():
-                scores[~learned] = trees.fit(features[learned], member[learned]).predict_proba(features[~learned])[:, 1]
         parts.append(Scores(score_people(scores, fold.people), fold.members, fold.first_places))
     return join_scores(parts)
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from sundog.audit.attack import Attack
-from sundog.audit.candidates import Fold, Scores, score_blindly, score_folds
+from sundog.audit.attacks.known_members import BlindClassifier
+from sundog.audit.candidates import Fold, Scores, score_folds
 from sundog.audit.guess_bound import GuessBound, find_best_bound
 from sundog.audit.membership_measures import MembershipMeasures, measure_membership
 from sundog.evaluation.comparison import make_rng
@@ -18,7 +19,7 @@ from sundog.evaluation.measure import Measure
 from sundog.progress import Progress
 
 FAILURE = 0.05  # the probability with which the bound on ε may be wrong
-RANDOM, BLIND = "random", "blind"
+RANDOM = "random"
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,8 @@ def run_attacks(
         results.append(judge.judge(attack.name, attack.description, scores[attack.name], start))
     progress("controls", len(runnable) / (len(runnable) + 1))
     start = time.perf_counter()
-    blind = judge.judge(BLIND, "a classifier that never sees the release", score_blindly(folds, seed), start)
+    control = BlindClassifier()
+    blind = judge.judge(control.name, control.description, score_folds(control, folds, seed), start)
     guesses = Scores(make_rng(seed, RANDOM).random(len(members)), members, np.zeros(len(members), np.int64))
     random = judge.judge(RANDOM, "random numbers", guesses, time.perf_counter())
     return MembershipResults(tuple(results), random, blind, scores, skipped, float(members.mean()))

@@ -9,7 +9,6 @@ from sundog.data.validation_errors import suggest
 from sundog.errors import ArgumentError
 
 ALL = "all"
-BASELINE = "euclidean-distance"
 
 
 def list_attacks() -> Sequence[Attack]:
@@ -24,6 +23,7 @@ def list_attacks() -> Sequence[Attack]:
     from sundog.audit.attacks.density_ratio import DensityRatio, RareDensityRatio
     from sundog.audit.attacks.euclidean_distance import EuclideanDistance
     from sundog.audit.attacks.exact_match import ExactMatch
+    from sundog.audit.attacks.known_members import KnownMembers
     from sundog.audit.attacks.model_likelihood import Likelihood, LikelihoodRatio
     from sundog.audit.attacks.singling_out import SinglingOut
 
@@ -32,6 +32,7 @@ def list_attacks() -> Sequence[Attack]:
         SinglingOut(),
         RareDensityRatio(),
         DensityRatio(),
+        KnownMembers(),
         DensityClassifier(),
         Likelihood(),
         LikelihoodRatio(),
