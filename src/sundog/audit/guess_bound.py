@@ -80,8 +80,8 @@ def find_best_bound(
 ) -> GuessBound:
     """Return the best bound over several numbers of guesses, each of the highest scores; corrected for their number.
 
-    The numbers of guesses (10, 32, 100, …) do not depend on the data. Candidates with equal scores are guessed together
-    or not at all; those with the highest score always are.
+    The numbers of guesses (10, 32, 100, …) do not depend on the data. All candidates that score as high as the last one
+    are guessed too.
 
     Args:
         scores: of the candidates; NaN for those that are not guessed about.
@@ -99,8 +99,7 @@ def find_best_bound(
     ends = np.flatnonzero(np.append(np.diff(scores[order]) != 0, True)) + 1  # where a set of equal scores ends
     right = np.cumsum(members[order])
     for most in tries:
-        place = max(0, int(np.searchsorted(ends, most, side="right")) - 1)
-        guesses = int(ends[place])
+        guesses = int(ends[np.searchsorted(ends, most)])
         found = bound_epsilon(
             right=int(right[guesses - 1]),
             guesses=guesses,
