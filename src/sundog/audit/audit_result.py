@@ -81,6 +81,12 @@ class Audit:
         """Write `to_dict` to a file."""
         write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n", path)
 
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Return one self-contained HTML page, and write it to `path` if given."""
+        from sundog.audit.report.audit_page import render_audit_page
+
+        return write_text(render_audit_page(self), path)
+
     def to_text(self) -> str:
         """Return the headline, a table of the attacks, and what was not tried, for a terminal."""
         rows = [_HEADS, *map(_list_cells, [*self.membership.attacks, self.membership.blind, self.membership.random])]

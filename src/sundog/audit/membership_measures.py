@@ -131,10 +131,10 @@ def _measure_advantage(scores: Floats, members: Booleans, rng: np.random.Generat
     half = rng.permutation(len(scores)) < len(scores) // 2
     if not (members[half].any() and (~members[half]).any()):
         return Measure(float("nan"), -1.0, 1.0)
-    order = np.argsort(-scores[half], kind="stable")
-    own = members[half][order]
-    gains = np.cumsum(own) / own.sum() - np.cumsum(~own) / (~own).sum()
-    threshold = scores[half][order][int(gains.argmax())]
+    thresholds = np.unique(scores[half])[::-1]
+    positives, negatives, _ = trace_rates(scores[half], members[half])
+    gains = positives[1:] / positives[-1] - negatives[1:] / negatives[-1]
+    threshold = thresholds[int(gains.argmax())]
     above, truth = scores[~half] >= threshold, members[~half]
     true = measure_exactly(int((above & truth).sum()), int(truth.sum()))
     false = measure_exactly(int((above & ~truth).sum()), int((~truth).sum()))

@@ -3,7 +3,7 @@
 All figures are as private as the real data. Exit codes: 0 no violation was found; 1 a lower bound on ε is above what
 the certificate promises; 2 bad input.
 
-Example: sundog audit adult.sundog --members adult.csv.gz --nonmembers test.csv.gz
+Example: sundog audit adult.sundog --members adult.csv.gz --nonmembers test.csv.gz -o audit.html
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ def run(
     members: Annotated[str, typer.Option(help="Records that it was fitted on.")],
     nonmembers: Annotated[str, typer.Option(help="Records of the same population that it was not fitted on.")],
     attack: Annotated[str, typer.Option(help="The name of one attack, or all.")] = "all",
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="The report to write: one .html file.")] = None,
     reference: Annotated[str | None, typer.Option(help="Further records, for attackers who hold some.")] = None,
     private: Annotated[Path | None, typer.Option(help="The curator's file of the fit (OUT.sundog.private).")] = None,
     schema: Annotated[Path | None, typer.Option(help="The schema of data that is not a release.")] = None,
@@ -55,9 +56,14 @@ def run(
             seed=seed,
             progress=report_progress,
         )
+        if out is not None:
+            report_progress("drawing", 1.0)
+            found.to_html(out)
     if as_json:
         say_json(found.to_dict())
     else:
         say(found.to_text())
         note(PRIVATE)
+        if out is not None:
+            note(f"{out}: the whole report")
     return 1 if found.is_violated else 0

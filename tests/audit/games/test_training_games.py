@@ -20,7 +20,7 @@ from tests.audit.games.broken_training import (
 from tests.training.broken import ForgottenNorm, SilentLayer
 
 from sundog.audit.games.game import Game, GameResult, run_game
-from sundog.audit.games.training_games import TrainingGame, group_layers, make_training_games
+from sundog.audit.games.training_games import TrainingGame, group_layers
 from sundog.training.training_plan import TrainingPlan
 
 SURE = 1e-6
