@@ -30,7 +30,7 @@ def test_distances_of_scalars_are_those_of_a_loop() -> None:
         for name, column in columns.items():
             a, b = int(these.codes[name][i]), int(those.codes[name][j])
             total += ((a - b) / (column.lattice_size - 1)) ** 2 if column.is_numeric else 2.0 * (a != b)
-        return total**0.5
+        return float(total**0.5)
 
     expected = [min(compare(i, j) for j in range(40)) for i in range(30)]
     assert found == pytest.approx(expected, abs=2e-3)

@@ -34,8 +34,7 @@ def make_frame(rows: int = 1500) -> pd.DataFrame:
     size = rng.integers(0, 10, rows)
     colour = np.where(rng.random(rows) < 0.2, "blue", np.where(size > 5, "red", "green"))
     old = (colour == "red") ^ (rng.random(rows) < 0.1)
-    missing = np.where(size == 3, None, size)
-    return pd.DataFrame({"colour": colour, "size": pd.array(missing, dtype="Int64"), "old": old})
+    return pd.DataFrame({"colour": colour, "size": pd.Series(size, dtype="Int64").mask(size == 3), "old": old})
 
 
 def fit(model: str, *, clusters: int = 1, **settings: Any) -> Release:
