@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 import numpy as np
 import pytest
 from tests.audit.released_table import make_release, read_table
@@ -9,8 +12,11 @@ from tests.audit.released_table import make_release, read_table
 from sundog.audit.attack import Attack, score_people
 from sundog.audit.attacks.attack_list import choose_attacks, list_attacks
 from sundog.audit.attacks.known_members import BlindClassifier
+from sundog.audit.attacks.model_likelihood import Likelihood
 from sundog.audit.threat_model import Knowledge, NotHeldError, ThreatModel
 from sundog.errors import ArgumentError
+from sundog.mixture.mixture import Mixture
+from sundog.models.rbm.rbm import Rbm
 
 ATTACKS = [*list_attacks(), BlindClassifier()]
 
@@ -61,6 +67,27 @@ def test_the_order_of_candidates_does_not_matter(attack: Attack) -> None:
         attack.score(threat, each, np.random.default_rng(0)) for each in (candidates, candidates.take(order))
     )
     assert shuffled == pytest.approx(scores[order], nan_ok=True, abs=2e-3)  # single precision
+
+
+def test_a_likelihood_needs_a_model_that_tells_probabilities() -> None:
+    """Neither the GAN nor a mixture of machines does, whose energies have unknown constants."""
+
+    class Silent:
+        name = "silent"
+
+    class Machine(Rbm):
+        def __init__(self) -> None:
+            pass
+
+    def find_obstacle(model: Any) -> str | None:
+        release = dataclasses.replace(make_release(), model=model)
+        return Likelihood().find_obstacle(ThreatModel({Knowledge.RELEASE: release}), release.schema)
+
+    assert find_obstacle(make_release().model) is None
+    assert find_obstacle(Machine()) is None
+    assert find_obstacle(Silent()) == "a model of type silent does not tell probabilities"
+    mixture = Mixture([Machine(), Machine()], np.array([0.5, 0.5]), 100, public=False)
+    assert find_obstacle(mixture) == "the energies of different components of type rbm cannot be compared"
 
 
 def test_all_attacks_have_different_names_and_can_be_chosen() -> None:

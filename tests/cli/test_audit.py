@@ -88,3 +88,14 @@ def test_the_output_is_json_alone(sundog: Sundog) -> None:
     found = json.loads(called.out)
     assert list(found["attacks"]) == ["likelihood-ratio"]
     assert found["about"]["seed"] == 4
+
+
+def test_the_page_is_written_and_replaces_no_input(sundog: Sundog, made: Path) -> None:
+    real = ("--members", "members.csv", "--nonmembers", "nonmembers.csv", "--attack", "likelihood")
+    called = sundog("audit", "table.sundog", *real, "-o", "audit.html")
+    assert called.code == 0, called.err
+    assert "audit.html: the whole report" in called.err
+    assert "Audit of synthetic data" in (made / "audit.html").read_text("utf-8")
+    again = sundog("audit", "table.sundog", *real, "-o", "audit.html")
+    assert again.code == 0  # a report of sundog may be replaced
+    assert "members.csv" in sundog("audit", "table.sundog", *real, "-o", "members.csv").complaint

@@ -21,7 +21,7 @@ PRIVATE = "measured on private records without a budget: as private as the recor
 _HEADS = ("attack", "ε ≥", "area", "TPR at 1% FPR", "top 100")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Audit:
     """What an audit found.
 
@@ -46,6 +46,10 @@ class Audit:
     about: Mapping[str, str | int | float | None]
     notes: tuple[str, ...]
     certificate: Certificate | None = None
+
+    def __repr__(self) -> str:
+        """Return a short text: `to_text` has the figures."""
+        return f"Audit({self.name!r}, {', '.join(f'{each.name}: {each.verdict.value}' for each in self.findings)})"
 
     @property
     def is_violated(self) -> bool:
