@@ -17,6 +17,7 @@ from sundog.audit.finding import Verdict, reach_verdict
 from sundog.data.schema import Schema
 from sundog.errors import DataError
 from sundog.fit.synthesizer import Synthesizer
+from sundog.privacy.record_count import compute_fit_epsilon
 
 
 def test_a_release_as_it_should_be_holds_and_says_what_was_not_tried() -> None:
@@ -24,7 +25,8 @@ def test_a_release_as_it_should_be_holds_and_says_what_was_not_tried() -> None:
     found = audit(make_release(), members=members, nonmembers=nonmembers)
     (finding,) = found.findings
     assert finding.verdict is Verdict.HOLDS
-    assert finding.promise == 1.0
+    assert finding.promise == pytest.approx(compute_fit_epsilon(make_release().certificate.charges, delta=1e-9))
+    assert 1.0 < finding.promise < 2.0
     assert not found.is_violated
     tried = {attack.name for attack in found.membership.attacks}
     assert {"likelihood", "likelihood-ratio", "exact-match", "known-members"} <= tried
@@ -62,8 +64,9 @@ def test_a_split_that_is_not_random_is_no_evidence() -> None:
 def test_verdicts() -> None:
     assert reach_verdict(0.0, 1.0) is Verdict.HOLDS
     assert reach_verdict(1.1, 1.0) is Verdict.BROKEN
-    assert reach_verdict(1.1, 1.0, blind=0.5) is Verdict.BROKEN
-    assert reach_verdict(1.1, 1.0, blind=1.2) is Verdict.UNUSABLE
+    assert reach_verdict(1.1, 1.0, blind=0.05) is Verdict.BROKEN
+    assert reach_verdict(1.1, 1.0, blind=0.2) is Verdict.UNUSABLE
+    assert reach_verdict(0.9, 1.0, blind=0.2) is Verdict.HOLDS
     assert reach_verdict(0.5, None) is Verdict.LEAKS
     assert reach_verdict(0.0, None) is Verdict.SILENT
 

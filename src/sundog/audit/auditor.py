@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,18 @@ from sundog.audit.similarity import measure_similarity
 from sundog.audit.worst_records import find_worst_records
 from sundog.data.schema import Schema
 from sundog.evaluation.comparison import make_rng
-from sundog.privacy.budget import compute_default_delta
+from sundog.privacy.record_count import compute_fit_epsilon
 from sundog.progress import Progress, silent
 
 NOT_TRIED = (
     "shadow models: fits on other data of the same population, which sharpen every attack",
     "records made to be remembered (canaries), and many fits on neighbouring data",
 )
+
+
+SMALL_DELTA = 1e-9  # at which m·δ is negligible for any number of candidates
+_MUCH = 2.0  # times the ε of the certificate
+_SURE = 1.7  # times the arm of a 95% interval is that of one of 99.9%
 
 
 def audit(
@@ -77,13 +83,13 @@ def run_audit(request: AuditRequest) -> Audit:
     """Read the inputs, run the attacks, and collect the findings."""
     attacks = choose_attacks(request.attack)
     inputs = read_audit_inputs(request)
-    delta = choose_delta(inputs)
+    promise = find_promise(inputs)
     folds = make_folds(inputs, request.seed)
-    results = run_attacks(attacks, folds, delta=delta, seed=request.seed, progress=request.progress)
+    results = run_attacks(attacks, folds, delta=promise.delta, seed=request.seed, progress=request.progress)
     request.progress("similarity", 1.0)
     return Audit(
         name=inputs.name,
-        findings=(judge_membership(inputs, results, delta),),
+        findings=(judge_membership(results, promise),),
         membership=results,
         similarity=measure_similarity(
             inputs.held.synthetic,
@@ -93,51 +99,62 @@ def run_audit(request: AuditRequest) -> Audit:
         ),
         worst=tuple(find_worst_records(results.scores, inputs.members)),
         not_tried=(*_list_skipped(results, request.attack), *NOT_TRIED),
-        about=_describe_audit(inputs, request, delta),
+        about=_describe_audit(inputs, request, promise),
         notes=(*inputs.notes, *_note_doubts(inputs, results)),
         certificate=None if inputs.release is None else inputs.release.certificate,
     )
 
 
-def choose_delta(inputs: AuditInputs) -> float:
-    """Return the δ of the certificate; the default δ of so many members where there is none."""
-    if inputs.release is not None:
-        return inputs.release.certificate.delta
-    return compute_default_delta(inputs.members.count)
+@dataclass(frozen=True)
+class Promise:
+    """The ε that is promised for membership at a δ; None where nothing is promised."""
+
+    epsilon: float | None
+    delta: float
 
 
-def find_promise(inputs: AuditInputs) -> float | None:
-    """Return the ε that is promised for membership; None where nothing is.
+def find_promise(inputs: AuditInputs) -> Promise:
+    """Return what is promised at a δ at which attacks can prove something.
 
-    If columns are public, only the private values of a record are protected, not that there is such a record.
+    One fit shows something about each of m candidates at once, so that a bound allows for m·δ failures. The charges of
+    a certificate also promise some ε at a smaller δ, where this is negligible; it is used unless it is much larger. The
+    choice does not depend on what attacks find. If columns are public, only the private values of a record are
+    protected, not that there is such a record.
     """
     if inputs.release is None or any(column.public for column in inputs.schema.columns.values()):
-        return None
-    return inputs.release.certificate.epsilon
+        return Promise(None, SMALL_DELTA)
+    certificate = inputs.release.certificate
+    if certificate.delta > SMALL_DELTA:
+        epsilon = compute_fit_epsilon(certificate.charges, delta=SMALL_DELTA)
+        if epsilon <= _MUCH * certificate.epsilon:
+            return Promise(epsilon, SMALL_DELTA)
+    return Promise(certificate.epsilon, certificate.delta)
 
 
-def judge_membership(inputs: AuditInputs, results: MembershipResults, delta: float) -> Finding:
+def judge_membership(results: MembershipResults, promise: Promise) -> Finding:
     """Return the finding of all attacks together: the best bound, corrected for their number."""
-    best, promise = results.best, find_promise(inputs)
+    best = results.best
     bound = 0.0 if best is None else best.bound.epsilon
-    verdict = reach_verdict(bound, promise, blind=results.blind.bound.epsilon)
-    details: dict[str, Any] = {"delta": delta, "confidence": 0.95, "blind_bound": results.blind.bound.epsilon}
+    verdict = reach_verdict(bound, promise.epsilon, blind=results.blind.bound.epsilon)
+    details: dict[str, Any] = {"delta": promise.delta, "confidence": 0.95, "blind_bound": results.blind.bound.epsilon}
     if best is not None and bound > 0:
         details |= {"attack": best.name, "guesses": best.bound.guesses, "right": best.bound.right}
-    return Finding("membership", _summarise(results, promise, verdict), bound, promise, verdict, details)
+    return Finding("membership", _summarise(results, promise, verdict), bound, promise.epsilon, verdict, details)
 
 
-def _summarise(results: MembershipResults, promise: float | None, verdict: Verdict) -> str:
+def _summarise(results: MembershipResults, promise: Promise, verdict: Verdict) -> str:
     best = results.best
     if best is None:
         return "No attack could be run."
-    promised = "nothing is promised" if promise is None else f"ε = {promise:g} is promised"
+    promised = "nothing is promised"
+    if promise.epsilon is not None:
+        promised = f"at most ε = {promise.epsilon:.3g} is promised at δ = {promise.delta:.1g}"
     if best.bound.epsilon == 0:
         return f"No attack proves a leak; {promised}. This is no proof of privacy: see what was not tried."
     hits = f"{best.bound.right:,} of {best.bound.guesses:,} guesses of {best.name} are members"
     found = f"{hits} ({results.share:.0%} by chance), which proves ε ≥ {best.bound.epsilon:.2f}; {promised}"
     if verdict is Verdict.UNUSABLE:
-        return f"{found}. But a classifier that never sees the release proves as much: the split is not random."
+        return f"{found}. But a classifier proves nearly as much without the release: the split is not random."
     return f"{found}."
 
 
@@ -150,21 +167,24 @@ def _list_skipped(results: MembershipResults, attack: str) -> Sequence[str]:
 
 def _note_doubts(inputs: AuditInputs, results: MembershipResults) -> list[str]:
     notes = []
-    if results.blind.measures["auc"].low > 0.5 or results.blind.bound.epsilon > 0:
+    area = results.blind.measures["auc"]
+    if area.value - _SURE * (area.value - area.low) > 0.5 or results.blind.bound.epsilon > 0:
         notes.append(
             "Members and non-members can be told apart without the release, so they are not a random split of one "
             "population. What the attacks find may be this difference."
         )
     if any(result.control_bound.epsilon > 0 for result in results.attacks):
         notes.append("An attack distinguishes one half of the members from the other, which is chance; doubt it.")
-    if inputs.release is not None and find_promise(inputs) is None:
+    if inputs.release is not None and find_promise(inputs).epsilon is None:
         notes.append("Some columns are public: the certificate does not promise to hide who is in the data.")
     if inputs.schema.unit is not None:
         notes.append(f"A candidate is a person ({inputs.schema.unit}); a person's score is that of their worst record.")
     return notes
 
 
-def _describe_audit(inputs: AuditInputs, request: AuditRequest, delta: float) -> dict[str, str | int | float | None]:
+def _describe_audit(
+    inputs: AuditInputs, request: AuditRequest, promise: Promise
+) -> dict[str, str | int | float | None]:
     versions = {name: importlib.metadata.version(name) for name in ("sundog", "numpy", "scikit-learn", "torch")}
     return {
         "members": len(inputs.members.records),
@@ -172,7 +192,7 @@ def _describe_audit(inputs: AuditInputs, request: AuditRequest, delta: float) ->
         "synthetic records": len(inputs.held.synthetic),
         "attack": request.attack,
         "quick": "yes" if request.quick else "no",
-        "δ": delta,
+        "δ": promise.delta,
         "seed": request.seed,
         "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
         "python": platform.python_version(),

@@ -65,10 +65,11 @@ def reach_verdict(bound: float, promise: float | None, *, blind: float = 0.0) ->
     Args:
         bound: the proven lower bound.
         promise: the ε that was promised; None for none.
-        blind: what is "proven" without any look at the release: then candidates are not a random split.
+        blind: what is "proven" without any look at the release, because candidates are not a random split; only what
+            goes beyond it counts.
     """
-    if bound > 0 and blind >= bound:
+    if bound <= (promise or 0.0):
+        return Verdict.SILENT if promise is None else Verdict.HOLDS
+    if bound - blind <= (promise or 0.0):
         return Verdict.UNUSABLE
-    if promise is None:
-        return Verdict.LEAKS if bound > 0 else Verdict.SILENT
-    return Verdict.BROKEN if bound > promise else Verdict.HOLDS
+    return Verdict.LEAKS if promise is None else Verdict.BROKEN
