@@ -80,3 +80,12 @@ def test_of_many_records_some_are_used_and_the_audit_says_so() -> None:
     assert all(1 <= record.row <= 300 for record in found.worst)
     with pytest.raises(DataError, match="5 records of each kind are too few for an audit; use at least 20"):
         call(rows=5)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_fewest_records_can_be_audited(seed: int) -> None:
+    members, nonmembers = (make_table(np.random.default_rng(part + 10 * seed), 20) for part in (1, 2))
+    found = call(members=members, nonmembers=nonmembers, seed=seed)
+    assert found.findings[0].bound == 0
+    assert found.to_text()
+    assert found.to_html()

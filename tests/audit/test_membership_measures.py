@@ -68,3 +68,9 @@ def test_the_curve_goes_from_nothing_to_everything() -> None:
     assert (np.diff(curve["fpr"]) >= 0).all()
     assert (np.diff(curve["tpr"]) >= 0).all()
     assert len(curve["fpr"]) <= 400
+
+
+@pytest.mark.parametrize("members", [[], [True], [False, False]])
+def test_where_one_kind_is_missing_nothing_is_known(members: list[bool]) -> None:
+    found = measure_membership(np.zeros(len(members)), np.array(members, bool), np.random.default_rng(0))
+    assert all(np.isnan(measure.value) for measure in found.measures.values())

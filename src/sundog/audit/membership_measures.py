@@ -17,6 +17,7 @@ FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
 TOP = 100  # candidates
 _CONFIDENCE = 0.95
 _POINTS = 400  # of a curve
+_UNKNOWN = Measure(float("nan"), -1.0, 1.0)
 
 METRICS = {
     **{
@@ -77,6 +78,8 @@ def measure_membership(scores: Floats, members: Booleans, rng: np.random.Generat
         members: which candidates are members.
         rng: breaks ties, and divides the candidates into halves.
     """
+    if members.all() or not members.any():  # nothing to compare, as with a handful of rare candidates
+        return MembershipMeasures(dict.fromkeys(METRICS, _UNKNOWN), {"fpr": [0.0, 1.0], "tpr": [0.0, 1.0]})
     positives, negatives, curve = trace_rates(scores, members)
     found = {
         f"tpr_at_{rate:g}": measure_exactly(
