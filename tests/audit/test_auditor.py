@@ -64,7 +64,7 @@ def test_a_split_that_is_not_random_is_no_evidence() -> None:
 def test_verdicts() -> None:
     assert reach_verdict(0.0, 1.0) is Verdict.HOLDS
     assert reach_verdict(1.1, 1.0) is Verdict.BROKEN
-    assert reach_verdict(1.1, 1.0, blind=0.05) is Verdict.BROKEN
+    assert reach_verdict(0.5, None, blind=0.2) is Verdict.UNUSABLE
     assert reach_verdict(1.1, 1.0, blind=0.2) is Verdict.UNUSABLE
     assert reach_verdict(0.9, 1.0, blind=0.2) is Verdict.HOLDS
     assert reach_verdict(0.5, None) is Verdict.LEAKS

@@ -154,7 +154,7 @@ def _summarise(results: MembershipResults, promise: Promise, verdict: Verdict) -
     hits = f"{best.bound.right:,} of {best.bound.guesses:,} guesses of {best.name} are members"
     found = f"{hits} ({results.share:.0%} by chance), which proves ε ≥ {best.bound.epsilon:.2f}; {promised}"
     if verdict is Verdict.UNUSABLE:
-        return f"{found}. But a classifier proves nearly as much without the release: the split is not random."
+        return f"{found}. But a classifier distinguishes them without the release: the split is not random."
     return f"{found}."
 
 

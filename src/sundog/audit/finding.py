@@ -65,11 +65,11 @@ def reach_verdict(bound: float, promise: float | None, *, blind: float = 0.0) ->
     Args:
         bound: the proven lower bound.
         promise: the ε that was promised; None for none.
-        blind: what is "proven" without any look at the release, because candidates are not a random split; only what
-            goes beyond it counts.
+        blind: what is "proven" without any look at the release. If it is anything, candidates are not a random split,
+            which bounds assume.
     """
     if bound <= (promise or 0.0):
         return Verdict.SILENT if promise is None else Verdict.HOLDS
-    if bound - blind <= (promise or 0.0):
+    if blind > 0:
         return Verdict.UNUSABLE
     return Verdict.LEAKS if promise is None else Verdict.BROKEN
