@@ -160,6 +160,14 @@ class PartsModel(Model, Protocol):
 
 
 @runtime_checkable
+class HasLogDensity(Protocol):
+    """A fitted model that tells how probable a record is; audits ask it."""
+
+    def log_density(self, records: Records) -> npt.NDArray[np.float64]:
+        """Return the logarithm of the density of each record, up to a constant that is the same for all of them."""
+
+
+@runtime_checkable
 class HasPrivateState(Protocol):
     """A fitted model with a part for the curator that is not released, such as a critic."""
 

@@ -175,6 +175,21 @@ class Marginals:
         """Return the logarithm of the probability that a record satisfies the conditions."""
         return self._condition(where).log_partition - self._calibrated.log_partition
 
+    def log_density(self, records: Records) -> Floats:
+        """Return the logarithm of the probability of each record, exactly; −∞ where it is impossible."""
+        codes, tree = records.codes, self._tree
+        groups = [variable.encode(codes[name]) for name, variable in self._variables.items()]
+        total = np.zeros(len(records))
+        for place, conditional in enumerate(self._calibrated.conditionals):
+            with np.errstate(divide="ignore"):
+                total += np.log(conditional[tuple(groups[axis] for axis in tree.scope(place))])
+        for name, column in self.schema.columns.items():
+            if name in self._variables:
+                total += self._variables[name].compute_log_shares(codes[name])
+            else:
+                total += get_marginal(column).compute_log_density(self.marginals[name], codes[name])
+        return total
+
     def _condition(self, where: Where) -> Calibrated:
         """Return the model of the records that satisfy the conditions."""
         places = {name: place for place, name in enumerate(self._variables)}
