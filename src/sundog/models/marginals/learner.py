@@ -39,7 +39,7 @@ from sundog.models.marginals.released import list_scalars
 from sundog.models.marginals.variable import Variable, choose_groups, group_bins
 from sundog.privacy.events import DiscreteGaussian, Pure
 from sundog.privacy.ledger import Ledger
-from sundog.privacy.mechanisms.counts import Histogram, draw_histogram_noise
+from sundog.privacy.mechanisms.counts import Histogram, add_histogram_noise
 
 Integers = npt.NDArray[np.int64]
 
@@ -135,7 +135,7 @@ class Learner:
             scale = event.epsilon / (2 * self.weight)
             return choose_by_exponential_mechanism(gains, tree, each.cliques, scale=scale, noise=ledger.noise)
         assert isinstance(event, DiscreteGaussian)  # noqa: S101  as planned
-        noisy = scores + ledger.noise.discrete_gaussian(sigma=event.sigma, size=len(scores))
+        noisy = add_histogram_noise(Histogram(scores, event.sigma, "scores"), ledger)
         largest = event.sigma * math.sqrt(2 * math.log(max(2, len(scores))))  # about, of the noise
         gains = self._compute_gains(candidates, noisy, unexplained)
         return choose_by_scores(gains, tree, each.cliques, least=_CAUTION * largest)
@@ -172,7 +172,7 @@ class Learner:
         else:
             exact = count_cliques(self._values, self.sizes, [clique])[clique]
         slots = Histogram(units * exact, each.sigma, "marginals", contribution=units * self.cap)
-        return slots.counts + draw_histogram_noise(slots, ledger)
+        return add_histogram_noise(slots, ledger)
 
     def learn(self, each: Round, clique: Clique, units: int, noisy: Integers) -> None:
         """Take note of a measurement."""
