@@ -64,4 +64,6 @@ def _fill(wanted: torch.Tensor, key: Stream, *, is_normal: bool) -> torch.Tensor
         generator = np.random.Generator(np.random.SFC64(int.from_bytes(digest[:16], "little")))
         rows.append(generator.standard_normal(size) if is_normal else generator.random(size))
     values = np.array(rows, np.float32).reshape(wanted.shape)
+    if not is_normal:
+        values = np.minimum(values, np.float32(1 - 2.0**-24))  # rounding may reach 1
     return torch.from_numpy(values).to(wanted)
