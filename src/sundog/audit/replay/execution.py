@@ -8,19 +8,23 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from sundog.audit.replay.loss_randomness import LossRandomness
 from sundog.data.schema import Schema
+from sundog.evaluation.inputs import EvaluationRequest, read_inputs
+from sundog.evaluation.publication import Publication
 from sundog.fit.synthesizer import Synthesizer
 from sundog.models.protocol import State
 from sundog.privacy.checkpoint import Checkpoint
+from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.privacy.transcript import ReplayDivergenceError, Transcript
+from sundog.release.release import Release
 from sundog.training import pacing, progress_messages
 
 Files = tuple[tuple[str, int], ...]  # the names and sizes of files
@@ -48,6 +52,21 @@ class Execution:
     messages: tuple[tuple[str, float], ...]
     warnings: tuple[str, ...]
     outputs: Mapping[str, Any]
+
+
+class Subject(Protocol):
+    """What is replayed: a run on a source, with the noise that it is given."""
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the records."""
+
+    @property
+    def seed(self) -> int:
+        """The seed of the test noise."""
+
+    def run(self, data: Any, noise: NoiseSource, transcript: Transcript) -> Execution:
+        """Run it with a source that writes the transcript."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +115,42 @@ class FitSettings:
                 return {**list_outputs(synth), "files": tuple(name for name, _ in _list_files(out.parent))}
 
             return watch(fit, transcript)
+
+
+@dataclass(frozen=True)
+class PublicationSettings:
+    """Figures about a release that are published: measured on real records, for a budget.
+
+    Args:
+        release: of the real records.
+        epsilon: what the figures cost.
+        seed: of the test noise.
+    """
+
+    release: Release
+    epsilon: float
+    seed: int = 0
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the release."""
+        return self.release.schema
+
+    def run(self, data: Any, noise: NoiseSource, transcript: Transcript) -> Execution:
+        """Measure the figures; the plan is that for private noise, and is then paid by a ledger with test noise."""
+
+        def publish(progress: Callable[[str, float], None]) -> dict[str, Any]:
+            delta = self.release.certificate.delta
+            planned = Publication.plan(
+                self.release, (), epsilon=self.epsilon, ledger=Ledger(epsilon=self.epsilon, delta=delta)
+            )
+            planned = replace(planned, run=Ledger(epsilon=self.epsilon, delta=delta, noise=noise))
+            request = EvaluationRequest(self.release, data, seed=self.seed, progress=progress)
+            inputs = read_inputs(request, whole_holdout=True)
+            found = planned.measure(inputs.real, inputs.comparison.synthetic, {}, 0)
+            return {name: repr(each) for name, each in found.items()}
+
+        return watch(publish, transcript)
 
 
 def watch(run: Callable[[Callable[[str, float], None]], dict[str, Any]], transcript: Transcript) -> Execution:

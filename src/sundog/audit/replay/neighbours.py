@@ -27,6 +27,7 @@ Table = dict[str, list[Any]]  # the values of each column
 Container = Callable[[Table, Path], Any]  # from a table and a folder to a source that `fit` can read
 
 NEW_PERSON = "n3w"  # of whom no other record is
+_FIRST = 7  # records that are always tried
 _BEYOND_CAP = 3  # more records than a person may have
 
 # Values of other types than the column's, or beyond its domain; what a reader refuses is refused before it is paid for.
@@ -68,16 +69,18 @@ class Pair:
 def list_pairs(table: Table, schema: Schema, *, most: int | None = None, seed: int = 0) -> Iterator[Pair]:
     """Yield pairs: units that are added first, last and in between, and units that are removed.
 
-    With `most`, an evenly spread choice of that many.
+    With `most`, that many: extremes, a copy and removals, then an evenly spread choice of other values.
 
     >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 99}}})
     >>> [pair.name for pair in list_pairs({"age": [31, 47]}, schema, most=3)]
-    ['smallest values', "age = ''", "age = 'é\u0301'"]
+    ['smallest values', 'largest values', 'missing values']
     """
     count = len(next(iter(table.values())))
     drafts = list(_draft_records(table, schema, np.random.default_rng(seed)))
     if most is not None and most < len(drafts):
-        drafts = [drafts[number * len(drafts) // most] for number in range(most)]
+        first, rest = drafts[: min(_FIRST, most)], drafts[_FIRST:]
+        left = most - len(first)
+        drafts = first + [rest[number * len(rest) // left] for number in range(left)]
     for number, (name, record) in enumerate(drafts):
         place = (0, count, count // 2)[number % 3]
         if name.startswith("without"):

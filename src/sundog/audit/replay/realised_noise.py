@@ -21,7 +21,7 @@ _FEWEST = 8  # numbers of a draw that are compared with those of others
 _WIDE = 3.0  # noise of integers with a smaller deviation may be the same by chance
 _SAME = 1e-3  # of the norm: noise on a float32 is known up to rounding
 _ENOUGH = 100  # numbers whose variance is tested
-_CERTAIN = 7.0  # standard deviations
+_CERTAIN = 6.0  # standard deviations
 
 
 def find_noise_faults(transcript: Transcript) -> Iterator[tuple[str, str]]:
@@ -37,9 +37,11 @@ def find_noise_faults(transcript: Transcript) -> Iterator[tuple[str, str]]:
         noise, deviations = _measure_noise(event)
         if not len(noise):
             continue
-        name = " ".join(map(str, event.stream[:1])) or str(event.draw.signature[0])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            groups.setdefault(name, []).append(noise / deviations)
+        name = str(event.stream[0]) if event.stream[1:2] == ("gradient",) else str(event.draw.signature[0])
+        if not deviations.all():
+            yield f"noise of {name}", "a draw declares none"
+            continue
+        groups.setdefault(name, []).append(noise / deviations)
         if len(noise) >= _FEWEST and (isinstance(event.draw, GaussianDraw) or deviations.min() >= _WIDE):
             starts.append((name, noise[:_FEWEST] / deviations[:_FEWEST]))
     yield from _find_wrong_scales(groups)

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from sundog.audit.replay.execution import Execution, FitSettings
+from sundog.audit.replay.execution import Execution, FitSettings, PublicationSettings, Subject
 from sundog.audit.replay.neighbours import Container, Pair, Table, list_pairs, to_table
 from sundog.audit.replay.realised_noise import find_noise_faults
 from sundog.audit.replay.transcript_comparison import Difference, compare_runs
@@ -28,6 +28,7 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import ArgumentError, SundogError
 from sundog.privacy.transcript import RecordingSource, Released, ReplayingSource, Transcript
+from sundog.release.release import Release
 
 Positions = npt.NDArray[np.int64]
 
@@ -79,18 +80,36 @@ def replay_fit(
         most: the largest number of neighbours.
         settings: further ones of `FitSettings`.
     """
+    return _replay(FitSettings(Schema.of(schema), **settings), data, pairs, most)
+
+
+def replay_publication(
+    data: Any, release: Release, *, epsilon: float, pairs: Iterable[Pair] | None = None, most: int | None = None
+) -> ReplayResult:
+    """Measure figures for publication on data and its neighbours with the same noisy counts, and compare the rest.
+
+    Args:
+        data: the real records, as for `replay_fit`.
+        release: of these records.
+        epsilon: what the figures cost.
+        pairs: the neighbours.
+        most: the largest number of neighbours.
+    """
+    return _replay(PublicationSettings(release, epsilon), data, pairs, most)
+
+
+def _replay(subject: Subject, data: Any, pairs: Iterable[Pair] | None, most: int | None) -> ReplayResult:
     started = time.perf_counter()
-    schema = Schema.of(schema)
+    schema = subject.schema
     if any(column.public for column in schema.columns.values()):
         raise ArgumentError("a schema with public columns has other neighbours; leave out `public: true` to replay it")
     table, container = to_table(data, schema)
-    fit = FitSettings(schema, **settings)
     found: list[Difference] = []
     tried = refused = draws = 0
     recordings: dict[int, _Recording] = {}
-    for pair in list_pairs(table, schema, most=most, seed=fit.seed) if pairs is None else pairs:
+    for pair in list_pairs(table, schema, most=most, seed=subject.seed) if pairs is None else pairs:
         recording = recordings.setdefault(id(pair.without), _Recording(pair.without))
-        replayed = recording.replay(pair, container, fit)
+        replayed = recording.replay(pair, container, subject)
         if replayed is None:
             continue
         tried += 1
@@ -116,21 +135,21 @@ class _Recording:
         self._table = table
         self._run: Execution | None = None
 
-    def replay(self, pair: Pair, container: Container, fit: FitSettings) -> _Replayed | None:
+    def replay(self, pair: Pair, container: Container, subject: Subject) -> _Replayed | None:
         """Replay the fit with a neighbour; None if no source of this kind can hold it."""
         with tempfile.TemporaryDirectory() as folder:
             found: list[Difference] = []
             if self._run is None:
-                self._run = self._record(container, fit)
+                self._run = self._record(container, subject)
                 found += [Difference("nothing", *fault) for fault in find_noise_faults(self._run.transcript)]
             try:
                 source = container(pair.joined, Path(folder))
             except (ValueError, TypeError, OverflowError, UnicodeEncodeError):
                 return None
             transcript = Transcript()
-            added = find_added(source, fit.schema, pair.places)
-            noise = ReplayingSource(fit.seed, transcript, self._run.transcript, added)
-            after = fit.run(source, noise, transcript)
+            added = find_added(source, subject.schema, pair.places)
+            noise = ReplayingSource(subject.seed, transcript, self._run.transcript, added)
+            after = subject.run(source, noise, transcript)
             refused = after.error is not None and not transcript.events
             found += compare_runs(self._run, after, pair.name)
             learned = self._run.outputs.get("schema")
@@ -139,12 +158,12 @@ class _Recording:
                 found += compare_encodings(before, source, learned, pair)
         return _Replayed(found, refused, sum(isinstance(event, Released) for event, _ in transcript.events))
 
-    def _record(self, container: Container, fit: FitSettings) -> Execution:
+    def _record(self, container: Container, subject: Subject) -> Execution:
         with tempfile.TemporaryDirectory() as folder:
             transcript = Transcript()
-            run = fit.run(container(self._table, Path(folder)), RecordingSource(fit.seed, transcript), transcript)
-        if run.error is not None and not transcript.events:
-            raise SundogError(f"the fit to replay fails: {run.error}")
+            run = subject.run(container(self._table, Path(folder)), RecordingSource(subject.seed, transcript), transcript)
+        if run.error is not None:
+            raise SundogError(f"the run to replay fails: {run.error}")
         return run
 
 
