@@ -189,9 +189,12 @@ def find_added(source: Any, schema: Schema, places: Iterable[int]) -> tuple[int,
 
 def compare_encodings(before: Any, after: Any, schema: Schema, pair: Pair) -> list[Difference]:
     """Return the columns in which a common record is encoded differently beside the added one."""
-    first, second = (read(source, schema) for source in (before, after))
+    try:
+        second = read(after, schema)
+        alone, beside = encode(read(before, schema), schema), encode(second, schema)
+    except SundogError as error:
+        return [Difference(pair.name, "the schema of the release", f"does not fit the data: {error}")]
     common = np.flatnonzero(~np.isin(_find_kept(second, schema), pair.places))
-    alone, beside = encode(first, schema), encode(second, schema)
     if len(alone) != len(common):
         what = f"{len(alone)} records are {len(common)} beside it"
         return [Difference(pair.name, "reading", what)]
