@@ -202,7 +202,8 @@ class ReplayingSource(RecordingSource):
         found = recorded[number]
         if found.draw.signature != draw.signature:
             raise ReplayDivergenceError(f"{where}: {_describe_change(found.draw.signature, draw.signature)}")
-        return copy.deepcopy(found.value)  # type: ignore[no-any-return]
+        released: R = copy.deepcopy(found.value)
+        return released
 
     def _choose_hidden(self, draw: HiddenDraw, compute: Callable[[], R]) -> R:
         recorded = self._before.hidden.get(self.stream, [])
@@ -222,7 +223,7 @@ class ReplayingSource(RecordingSource):
             raise ReplayDivergenceError(f"{where}: {_describe_change(recorded[number].draw.signature, draw.signature)}")
         batch = self._find_common(draw.records)[recorded[number].value]
         chosen = self._rng.random(len(self._added)) < (_MEMBER if len(batch) else 1.0)
-        return np.concatenate([batch, self._added[chosen]])
+        return np.asarray(np.concatenate([batch, self._added[chosen]]))
 
     def _extend_pairing(self, draw: PairingDraw, recorded: list[Hidden]) -> Integers:
         """Return the recorded pairs; an added record replaces one in its pair, or is paired with one left over."""

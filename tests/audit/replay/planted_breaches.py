@@ -17,15 +17,16 @@ from sundog.data.columns.integer import IntegerColumn
 from sundog.data.records import Records
 from sundog.fit import fitting, stages
 from sundog.fit.stages import LearnedSchema
-from sundog.mixture import clustering
+from sundog.mixture import clustering, kmeans
 from sundog.models.independent import independent
 from sundog.models.marginals import learner
 from sundog.models.rbm.network import RbmNetwork
-from sundog.privacy.checkpoint import Checkpoint
-from sundog.privacy.ledger_views import Prepaid
+from sundog.privacy.events import Charge
+from sundog.privacy.ledger import Ledger
 from sundog.privacy.mechanisms import counts, sums
 from sundog.privacy.noise import NoiseSource
-from sundog.training import step, trainer
+from sundog.training import noise_addition, step, trainer
+from sundog.training.batches import poisson
 from sundog.training.per_example import engine
 
 Patch = pytest.MonkeyPatch
@@ -58,7 +59,7 @@ class Breach:
 
 
 def take_domain_from_data(patch: Patch) -> None:
-    own = fitting.refine_bins
+    own = stages.refine_bins
 
     def refine(records: Records, *args: Any, **options: Any) -> LearnedSchema:
         found = own(records, *args, **options)
@@ -148,7 +149,7 @@ def keep_overflow(patch: Patch) -> None:
 
 
 def assume_no_sensitivity(patch: Patch) -> None:
-    own = step.compute_noise_scales
+    own = noise_addition.compute_noise_scales
     patch.setattr(step, "compute_noise_scales", lambda *args: 0 * own(*args))
 
 
@@ -183,14 +184,22 @@ def divide_by_actual_batch(patch: Patch) -> None:
 
 def measure_twice(patch: Patch) -> None:
     own = counts.add_histogram_noise
-    patch.setattr(
-        counts, "add_histogram_noise", lambda each, ledger: (own(each, ledger) + own(each, ledger)) // 2
-    )
+    patch.setattr(counts, "add_histogram_noise", lambda each, ledger: (own(each, ledger) + own(each, ledger)) // 2)
 
 
-def pay_nothing(patch: Patch) -> None:
-    patch.setattr(Prepaid, "spend", lambda ledger, *charges: None)
-    patch.setattr("sundog.privacy.measure_once.list_own_charges", lambda ledger: [])
+def count_without_charge(patch: Patch) -> None:
+    def count(exact: int, *, epsilon: float, ledger: Any, purpose: str, contribution: int) -> int:
+        unpaid = Unpaid(epsilon=1.0, delta=1e-6, noise=ledger.noise)
+        return counts.noisy_count(exact, epsilon=epsilon, ledger=unpaid, purpose=purpose, contribution=contribution)
+
+    patch.setattr(stages, "noisy_count", count)
+
+
+class Unpaid(Ledger):
+    """Takes every charge, and notes none."""
+
+    def spend(self, *charges: Charge) -> None:
+        pass
 
 
 def repeat_noise(patch: Patch) -> None:
@@ -200,7 +209,9 @@ def repeat_noise(patch: Patch) -> None:
 
 def draw_less_integer_noise(patch: Patch) -> None:
     own = NoiseSource.discrete_gaussian
-    patch.setattr(NoiseSource, "discrete_gaussian", lambda self, *, sigma, size: own(self, sigma=sigma * 2 / 3, size=size))
+    patch.setattr(
+        NoiseSource, "discrete_gaussian", lambda self, *, sigma, size: own(self, sigma=sigma * 2 / 3, size=size)
+    )
 
 
 def draw_less_gradient_noise(patch: Patch) -> None:
@@ -212,7 +223,7 @@ def draw_less_gradient_noise(patch: Patch) -> None:
 
 
 def resample_empty_batches(patch: Patch) -> None:
-    own = trainer.draw_poisson_batch
+    own = poisson.draw_poisson_batch
 
     def draw(records: int, rate: float, noise: NoiseSource) -> Any:
         while not len(batch := own(records, rate, noise)):
@@ -223,7 +234,7 @@ def resample_empty_batches(patch: Patch) -> None:
 
 
 def sample_more(patch: Patch) -> None:
-    own = trainer.draw_poisson_batch
+    own = poisson.draw_poisson_batch
     patch.setattr(trainer, "draw_poisson_batch", lambda records, rate, noise: own(records, 2 * rate, noise))
 
 
@@ -234,12 +245,21 @@ def draw_fixed_batches(patch: Patch) -> None:
     patch.setattr(trainer, "draw_poisson_batch", draw)
 
 
+def let_a_record_move_others(patch: Patch) -> None:
+    own = clustering.Clusters.assign
+
+    def assign(clusters: Any, features: Any, records: Records) -> Any:
+        return (own(clusters, features, records) + int(records.codes["age"].max())) % len(clusters.centres)
+
+    patch.setattr(clustering.Clusters, "assign", assign)
+
+
 def release_cluster_sizes(patch: Patch) -> None:
     own = clustering._count_clusters
 
     def count(points: Any, centres: Any, plan: Any, ledger: Any) -> Any:
         own(points, centres, plan, ledger)
-        nearest = np.concatenate([clustering.find_nearest_centre(chunk, centres) for chunk in points()])
+        nearest = np.concatenate([kmeans.find_nearest_centre(chunk, centres) for chunk in points()])
         return np.bincount(nearest, minlength=len(centres)).astype(np.float64)
 
     patch.setattr(clustering, "_count_clusters", count)
@@ -269,6 +289,7 @@ def group_by_exact_counts(patch: Patch) -> None:
 _DECIMALS = {"code": [Decimal("0.5"), Decimal("0.2")] * (COUNT // 2)}
 OLDEST = add(TABLE, COUNT, age=99, job="c", on=False)
 FIRST = add(TABLE, 0, **USUAL)
+OLDER = add(TABLE, COUNT // 2, age=90, job="a", on=True)  # by one year
 PRECISE = replace(CASES["marginals"], settings={"epsilon": 100.0})
 FULL = add(SETS, 0, basket=[0, 1, 2])
 SMALL = {"settings": {**QUICK, "batch": 1, "epochs": 0.5}, "delta": 1e-6}
@@ -280,8 +301,12 @@ BREACHES = {
     "file named by a count": Breach(CASES["independent"], name_file_by_count, "files of the checkpoint", FIRST),
     "message with a count": Breach(CASES["independent"], tell_count, "progress messages", FIRST),
     "sum without clipping": Breach(CASES["sets"], sum_without_clipping, "costs μ²", FULL),
-    "gradients without clipping": Breach(replace(CASES["rbm"], settings=train(clip=0.1)), clip_nothing, "steps have sums that differ", OLDEST),
-    "overflow escapes clipping": Breach(CASES["rbm"], keep_overflow, "steps have sums that differ by up to inf", OLDEST),
+    "gradients without clipping": Breach(
+        replace(CASES["rbm"], settings=train(clip=0.1)), clip_nothing, "steps have sums that differ", OLDEST
+    ),
+    "overflow escapes clipping": Breach(
+        CASES["rbm"], keep_overflow, "steps have sums that differ by up to inf", OLDEST
+    ),
     "sensitivity 0": Breach(CASES["rbm"], assume_no_sensitivity, "steps have sums that differ by up to inf", FIRST),
     "noise divided by the batch": Breach(CASES["rbm"], divide_noise_by_batch, "times the declared scale", FIRST),
     "sum divided by the actual batch": Breach(CASES["rbm"], divide_by_actual_batch, "more differ", FIRST),
@@ -294,6 +319,8 @@ BREACHES = {
     "batches of fixed size": Breach(CASES["rbm"], draw_fixed_batches, "outside of a mechanism", FIRST),
     "exact cluster sizes": Breach(CASES["clusters"], release_cluster_sizes, "weights", FIRST),
     "a record in two parts": Breach(CASES["clusters"], put_records_into_two_parts, "was charged", FIRST),
+    "a record that moves others": Breach(CASES["clusters"], let_a_record_move_others, "was charged", OLDER),
+    "measured without a charge": Breach(CASES["rbm"], count_without_charge, "before the first charge", FIRST),
     "groups by exact counts": Breach(PRECISE, group_by_exact_counts, "order of draws", FIRST),
     "one record re-encodes the others": Breach(
         Case(_DECIMALS, declare({"code": DECIMALS}), "independent"),

@@ -71,6 +71,20 @@ SERIES_SCHEMA = declare(
     {"meter": {"type": "series", "length": 7, "min": 0, "max": 100, "resolution": 1, "nullable": True}, "label": LABEL}
 )
 SET_SCHEMA = declare({"basket": {"type": "set", "universe": 6, "max_size": 3, "undeclared": "drop"}})
+_PRESSURE = [(int(low), int(low) + 1 + int(more)) for low, more in _RNG.integers(0, 40, (COUNT, 2))]
+RULED: dict[str, Any] = {
+    "low": [low for low, _ in _PRESSURE],
+    "high": [high for _, high in _PRESSURE],
+    "sum": [low + high for low, high in _PRESSURE],
+}
+RULED_SCHEMA = declare(
+    {
+        "low": {"type": "integer", "min": 0, "max": 90},
+        "high": {"type": "integer", "min": 0, "max": 90},
+        "sum": {"type": "integer", "min": 0, "max": 180},
+    },
+    rules=["low < high", "sum = low + high"],
+)
 
 
 @dataclass(frozen=True)
@@ -101,7 +115,8 @@ CASES = {
     "gan": Case(TABLE, TABLE_SCHEMA, "gan", train()),
     "auto": Case(TABLE, TABLE_SCHEMA, "auto"),
     "public": Case(TABLE, TABLE_SCHEMA, "marginals", {"public": TABLE}),
-    "exponential": Case(BINARY, declare(dict.fromkeys(BINARY, {"type": "boolean"})), "marginals"),
+    "exponential": Case(BINARY, declare({name: {"type": "boolean"} for name in BINARY}), "marginals"),
+    "rules": Case(RULED, RULED_SCHEMA, "marginals"),
     "refined": Case(WIDE, declare(DATES, records=COUNT), "marginals", {"delta": 1e-6}),
     "learned": Case(UNKNOWN, declare(LEARNED), "independent", {"epsilon": 20.0}),
     "learned marginals": Case(UNKNOWN, declare(LEARNED), "marginals", {"epsilon": 20.0}),
@@ -118,6 +133,7 @@ CASES = {
     "clusters of marginals": Case(TABLE, TABLE_SCHEMA, "marginals", {"clusters": 2}),
     "clusters of rbm": Case(TABLE, TABLE_SCHEMA, "rbm", {**train(), "clusters": 2}),
     "clusters of vae": Case(TABLE, TABLE_SCHEMA, "vae", {**train(), "clusters": 3}),
+    "clusters, dpnorm": Case(TABLE, TABLE_SCHEMA, "rbm", {**train(clip="dpnorm"), "clusters": 2}),
     "clusters, public": Case(TABLE, TABLE_SCHEMA, "rbm", {**train(), "clusters": 2, "public": TABLE}),
     "dpnorm": Case(TABLE, TABLE_SCHEMA, "vae", train(clip="dpnorm")),
     "groups": Case(TABLE, TABLE_SCHEMA, "gan", {**train(groups=2, warm=0), "public": TABLE}),

@@ -193,7 +193,9 @@ def list_outputs(synth: Synthesizer) -> dict[str, Any]:
 
 
 def _list_state(name: str, state: State) -> dict[str, Any]:
-    tensors = {f"{name}.{key}": (str(array.dtype), array.shape, array.tobytes()) for key, array in state.tensors.items()}
+    tensors = {
+        f"{name}.{key}": (str(array.dtype), array.shape, array.tobytes()) for key, array in state.tensors.items()
+    }
     return {**tensors, **dict(_flatten(f"{name} config", state.config))}
 
 

@@ -49,12 +49,14 @@ class Pair:
         without: the table without the unit.
         places: where the records of the unit are in the other table, ascending.
         records: of the unit.
+        is_removal: whether the other table is the one that was given.
     """
 
     name: str
     without: Table
     places: tuple[int, ...]
     records: tuple[dict[str, Any], ...]
+    is_removal: bool = False
 
     @property
     def joined(self) -> Table:
@@ -173,7 +175,7 @@ def _list_hostile(column: Any) -> Sequence[Any]:
     if column.is_scalar:
         return HOSTILE
     if column.type == "set":
-        return HOSTILE_SETS
+        return [*HOSTILE_SETS, list(column.items)]  # more items than a set may have
     return [np.full(column.shape, value) for value in HOSTILE_ARRAYS]
 
 
@@ -202,4 +204,4 @@ def _remove(name: str, table: Table, schema: Schema, place: int) -> Pair:
     kept = sorted(set(range(len(next(iter(table.values()))))) - set(places))
     without = {name: [values[number] for number in kept] for name, values in table.items()}
     records = tuple({name: values[number] for name, values in table.items()} for number in places)
-    return Pair(name, without, tuple(places), records)
+    return Pair(name, without, tuple(places), records, is_removal=True)

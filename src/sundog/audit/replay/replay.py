@@ -136,12 +136,16 @@ class _Recording:
         self._run: Execution | None = None
 
     def replay(self, pair: Pair, container: Container, subject: Subject) -> _Replayed | None:
-        """Replay the fit with a neighbour; None if no source of this kind can hold it."""
+        """Replay the run with a neighbour; None if no source of this kind can hold it."""
+        found: list[Difference] = []
+        if self._run is None:
+            self._run = self._record(container, subject)
+            found += [Difference("nothing", *fault) for fault in find_noise_faults(self._run.transcript)]
+        if self._run.error is not None:
+            if pair.is_removal and not self._run.transcript.events:
+                return _Replayed(found, True, 0)  # such as a table that is empty without the record
+            raise SundogError(f"the run to replay fails: {self._run.error}")
         with tempfile.TemporaryDirectory() as folder:
-            found: list[Difference] = []
-            if self._run is None:
-                self._run = self._record(container, subject)
-                found += [Difference("nothing", *fault) for fault in find_noise_faults(self._run.transcript)]
             try:
                 source = container(pair.joined, Path(folder))
             except (ValueError, TypeError, OverflowError, UnicodeEncodeError):
@@ -161,10 +165,8 @@ class _Recording:
     def _record(self, container: Container, subject: Subject) -> Execution:
         with tempfile.TemporaryDirectory() as folder:
             transcript = Transcript()
-            run = subject.run(container(self._table, Path(folder)), RecordingSource(subject.seed, transcript), transcript)
-        if run.error is not None:
-            raise SundogError(f"the run to replay fails: {run.error}")
-        return run
+            noise = RecordingSource(subject.seed, transcript)
+            return subject.run(container(self._table, Path(folder)), noise, transcript)
 
 
 def find_added(source: Any, schema: Schema, places: Iterable[int]) -> tuple[int, ...]:

@@ -1,6 +1,6 @@
 """What two runs on neighbouring inputs did differently, although the same values were released.
 
-If nothing differs, the run is a function of the released values alone; and if the exact values of each draw differ by no
+If nothing differs, the run is a function of the released values alone. If the exact values of each draw differ by no
 more than was charged, its privacy follows from that of the draws (docs/audit_replay.md).
 """
 

@@ -44,10 +44,14 @@ def noisy_quantiles(
     ledger.spend(Charge(event=Pure(epsilon=share), count=len(probabilities), purpose=purpose))
     ordered = np.sort(np.clip(codes, 0, size - 1))
     draws = [QuantileDraw(ordered, p, size, share / (2 * contribution)) for p in probabilities]
-    return sorted(ledger.noise.release(draw, lambda draw=draw: _draw_quantile(draw, ledger.noise)) for draw in draws)
+    return sorted(_draw_quantile(draw, ledger.noise) for draw in draws)
 
 
 def _draw_quantile(draw: QuantileDraw, noise: NoiseSource) -> int:
+    return noise.release(draw, lambda: _sample_quantile(draw, noise))
+
+
+def _sample_quantile(draw: QuantileDraw, noise: NoiseSource) -> int:
     edges = np.concatenate([[0], draw.ordered + 1, [draw.size]])  # gap i: the codes with exactly i values below them
     widths = np.diff(edges)
     n = len(draw.ordered)

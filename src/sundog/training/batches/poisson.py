@@ -22,6 +22,7 @@ def draw_poisson_batch(records: int, sample_rate: float, noise: NoiseSource) -> 
     >>> len(draw_poisson_batch(1000, 0.0, NoiseSource())), len(draw_poisson_batch(1000, 1.0, NoiseSource()))
     (0, 1000)
     """
+
     def draw() -> Index:
         size = noise.binomial(records, sample_rate)
         return np.sort(noise.subset(records, size))
