@@ -8,12 +8,11 @@ released values do not explain. Both are sources of test noise, and everything m
 from __future__ import annotations
 
 import copy
-import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -187,7 +186,6 @@ class ReplayingSource(RecordingSource):
     ) -> None:
         super().__init__(seed, transcript, _stream=_stream)
         self._before, self._added = before, np.array(added, np.int64)
-        self._lock = threading.Lock()
 
     def _derive(self, seed: int, stream: Stream) -> RecordingSource:
         added = tuple(self._added.tolist())
@@ -202,8 +200,8 @@ class ReplayingSource(RecordingSource):
         found = recorded[number]
         if found.draw.signature != draw.signature:
             raise ReplayDivergenceError(f"{where}: {_describe_change(found.draw.signature, draw.signature)}")
-        released: R = copy.deepcopy(found.value)
-        return released
+        value: Any = copy.deepcopy(found.value)
+        return cast(R, value)
 
     def _choose_hidden(self, draw: HiddenDraw, compute: Callable[[], R]) -> R:
         recorded = self._before.hidden.get(self.stream, [])
@@ -223,7 +221,8 @@ class ReplayingSource(RecordingSource):
             raise ReplayDivergenceError(f"{where}: {_describe_change(recorded[number].draw.signature, draw.signature)}")
         batch = self._find_common(draw.records)[recorded[number].value]
         chosen = self._rng.random(len(self._added)) < (_MEMBER if len(batch) else 1.0)
-        return np.asarray(np.concatenate([batch, self._added[chosen]]))
+        joined: Integers = np.concatenate([batch, self._added[chosen]])
+        return joined
 
     def _extend_pairing(self, draw: PairingDraw, recorded: list[Hidden]) -> Integers:
         """Return the recorded pairs; an added record replaces one in its pair, or is paired with one left over."""

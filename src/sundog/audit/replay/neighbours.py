@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from sundog.data.schema import Schema
 from sundog.errors import ArgumentError
@@ -98,24 +100,30 @@ def to_table(data: Any, schema: Schema) -> tuple[Table, Container]:
     """Return the columns of a source, and how to make such a source of other columns.
 
     Args:
-        data: the path of a csv file, a DataFrame, a mapping of columns, or the array or list of the only column.
+        data: the path of a csv or parquet file, a DataFrame, a mapping of columns, or the array or list of the only
+            column.
         schema: of the records.
     """
     if isinstance(data, str | os.PathLike):
-        path = Path(data)
-        if not path.name.endswith((".csv", ".tsv")):
-            raise ArgumentError(f"{path.name}: only csv files can be replayed; give a DataFrame or a dict instead")
-        delimiter = "\t" if path.name.endswith(".tsv") else schema.delimiter
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            header, *rows = csv.reader(file, delimiter=delimiter)
-        table: Table = {name: [row[place] for row in rows] for place, name in enumerate(header)}
-        return table, lambda table, folder: write_csv(table, folder / path.name, delimiter)
+        return _read_file(Path(data), schema)
     if isinstance(data, pd.DataFrame):
         return {str(name): data[name].tolist() for name in data}, to_frame
     if not isinstance(data, Mapping):
         (name,) = schema.columns
         return {name: list(data)}, lambda table, _: to_source(table, like={name: data})[name]
     return {name: list(values) for name, values in data.items()}, lambda table, _: to_source(table, like=data)
+
+
+def _read_file(path: Path, schema: Schema) -> tuple[Table, Container]:
+    if path.name.endswith(".parquet"):
+        return pq.read_table(path).to_pydict(), lambda table, folder: write_parquet(table, folder / path.name)
+    if not path.name.endswith((".csv", ".tsv")):
+        raise ArgumentError(f"{path.name}: only csv and parquet files can be replayed; give a DataFrame or a dict")
+    delimiter = "\t" if path.name.endswith(".tsv") else schema.delimiter
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        header, *rows = csv.reader(file, delimiter=delimiter)
+    table = {name: [row[place] for row in rows] for place, name in enumerate(header)}
+    return table, lambda table, folder: write_csv(table, folder / path.name, delimiter)
 
 
 def to_frame(table: Table, folder: Path) -> pd.DataFrame:  # noqa: ARG001
@@ -137,6 +145,12 @@ def write_csv(table: Table, path: Path, delimiter: str = ",") -> Path:
         writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
         writer.writerow(table)
         writer.writerows(zip(*table.values(), strict=True))
+    return path
+
+
+def write_parquet(table: Table, path: Path) -> Path:
+    """Write a parquet file, with the types that Arrow infers from all values of a column."""
+    pq.write_table(pa.table(table), path)
     return path
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from scipy import sparse
 
 from sundog.audit.replay.execution import Execution, FitSettings, PublicationSettings, Subject
@@ -74,7 +75,8 @@ def replay_fit(
     True
 
     Args:
-        data: the path of a csv file, a DataFrame, a mapping of columns, or the array or list of the only column.
+        data: the path of a csv or parquet file, a DataFrame, a mapping of columns, or the array or list of the only
+            column.
         schema: of the records.
         pairs: the neighbours; by default extremes, missing values, values of other types, copies and removals.
         most: the largest number of neighbours.
@@ -148,7 +150,7 @@ class _Recording:
         with tempfile.TemporaryDirectory() as folder:
             try:
                 source = container(pair.joined, Path(folder))
-            except (ValueError, TypeError, OverflowError, UnicodeEncodeError):
+            except (ValueError, TypeError, OverflowError, pa.ArrowException):
                 return None
             transcript = Transcript()
             added = find_added(source, subject.schema, pair.places)

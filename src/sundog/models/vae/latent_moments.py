@@ -11,6 +11,7 @@ Stein 1961).
 from __future__ import annotations
 
 import copy
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -124,7 +125,7 @@ def _yield_moments(
             x: Tensor = features.to_dense(examples.take(index)).cpu().double()
             mean, log_variance = encoder(x).chunk(2, dim=-1)
             spread = (log_variance / 2).exp().numpy()
-            normals = ledger.noise.hide(RowsDraw(index), lambda shape=mean.shape: draw.standard_normal(shape))
+            normals = ledger.noise.hide(RowsDraw(index), functools.partial(draw.standard_normal, mean.shape))
             z = mean.numpy() + spread * normals
             # How a matrix product rounds a row depends on how many rows there are beside it. No record may change the z
             # of another, so z is rounded to a grain that is far coarser than such differences.
