@@ -200,8 +200,7 @@ class ReplayingSource(RecordingSource):
         found = recorded[number]
         if found.draw.signature != draw.signature:
             raise ReplayDivergenceError(f"{where}: {_describe_change(found.draw.signature, draw.signature)}")
-        value: Any = copy.deepcopy(found.value)
-        return cast(R, value)
+        return cast(R, copy.deepcopy(found.value))
 
     def _choose_hidden(self, draw: HiddenDraw, compute: Callable[[], R]) -> R:
         recorded = self._before.hidden.get(self.stream, [])
@@ -209,7 +208,7 @@ class ReplayingSource(RecordingSource):
             return self._extend_batch(draw, recorded)  # type: ignore[return-value]
         if isinstance(draw, PairingDraw):
             return self._extend_pairing(draw, recorded)  # type: ignore[return-value]
-        return self._extend_rows(draw.positions, recorded, compute())
+        return cast(R, self._extend_rows(draw.positions, recorded, compute()))
 
     def _extend_batch(self, draw: BatchDraw, recorded: list[Hidden]) -> Integers:
         """Return the recorded batch, at the new positions of its records, and the added records last."""
@@ -221,12 +220,11 @@ class ReplayingSource(RecordingSource):
             raise ReplayDivergenceError(f"{where}: {_describe_change(recorded[number].draw.signature, draw.signature)}")
         batch = self._find_common(draw.records)[recorded[number].value]
         chosen = self._rng.random(len(self._added)) < (_MEMBER if len(batch) else 1.0)
-        joined: Integers = np.concatenate([batch, self._added[chosen]])
-        return joined
+        return np.concatenate([batch, self._added[chosen]])
 
     def _extend_pairing(self, draw: PairingDraw, recorded: list[Hidden]) -> Integers:
         """Return the recorded pairs; an added record replaces one in its pair, or is paired with one left over."""
-        order = self._find_common(draw.records)[recorded[len(self.transcript.hidden[self.stream])].value]
+        order: Integers = self._find_common(draw.records)[recorded[len(self.transcript.hidden[self.stream])].value]
         for place in self._added.tolist():
             order = np.append(order, place)
             if len(order) % 2:  # it would be left over
