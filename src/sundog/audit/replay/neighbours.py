@@ -87,9 +87,8 @@ def list_pairs(table: Table, schema: Schema, *, most: int | None = None, seed: i
         drafts = first + [rest[number * len(rest) // left] for number in range(left)]
     for number, (name, record) in enumerate(drafts):
         place = (0, count, count // 2)[number % 3]
-        if name.startswith("without"):
-            place = record["place"]
-            yield _remove(name, table, schema, place)
+        if isinstance(record, int):
+            yield _remove(name, table, schema, record)
         elif schema.unit is None:
             yield Pair(name, table, (place,), (record,))
         else:
@@ -109,6 +108,10 @@ def to_table(data: Any, schema: Schema) -> tuple[Table, Container]:
     if isinstance(data, pd.DataFrame):
         return {str(name): data[name].tolist() for name in data}, to_frame
     if not isinstance(data, Mapping):
+        if len(schema.columns) != 1:
+            raise ArgumentError(
+                "data without names of columns needs a schema of one column; give a DataFrame or a dict"
+            )
         (name,) = schema.columns
         return {name: list(data)}, lambda table, _: to_source(table, like={name: data})[name]
     return {name: list(values) for name, values in data.items()}, lambda table, _: to_source(table, like=data)
@@ -157,14 +160,16 @@ def write_parquet(table: Table, path: Path) -> Path:
 # --- records ---
 
 
-def _draft_records(table: Table, schema: Schema, rng: np.random.Generator) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield records with a name each; a name "without" stands for a record that is removed, whose place is given."""
+def _draft_records(
+    table: Table, schema: Schema, rng: np.random.Generator
+) -> Iterator[tuple[str, dict[str, Any] | int]]:
+    """Yield records to add, or the places of records to remove, with a name each."""
     count = len(next(iter(table.values())))
     usual = {name: values[int(rng.integers(count))] for name, values in table.items()}
     yield from _draft_extremes(usual, schema)
     yield "a copy of the first record", {name: values[0] for name, values in table.items()}
     for place in sorted({0, count // 2, count - 1}):
-        yield f"without record {place + 1}", {"place": place}
+        yield f"record {place + 1} of the data", place
     values = {name: _list_hostile(column) for name, column in schema.columns.items()}
     turns = itertools.zip_longest(*([(name, value) for value in some] for name, some in values.items()))
     for name, value in (each for turn in turns for each in turn if each is not None):
@@ -203,7 +208,9 @@ def _shorten(value: Any) -> str:
 
 def _add_person(name: str, table: Table, schema: Schema, record: dict[str, Any], place: int) -> Pair:
     """Return a pair with a new person, who has more records than the cap, from one place on and at the end."""
-    records = [dict(record, **{str(schema.unit): NEW_PERSON}) for _ in range(schema.cap + _BEYOND_CAP)]
+    ids = table[str(schema.unit)]
+    new: Any = max(ids) + 1 if all(isinstance(each, int) for each in ids) else NEW_PERSON
+    records = [{**record, str(schema.unit): new} for _ in range(schema.cap + _BEYOND_CAP)]
     count = len(next(iter(table.values())))
     places = [place, *range(count + 1, count + len(records))]
     return Pair(name, table, tuple(places), tuple(records))

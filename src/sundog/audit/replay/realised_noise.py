@@ -19,6 +19,7 @@ Floats = npt.NDArray[np.float64]
 
 _FEWEST = 8  # numbers of a draw that are compared with those of others
 _WIDE = 3.0  # noise of integers with a smaller deviation may be the same by chance
+_SMALL, _SMALLEST = 1.5, 0.3  # of a parameter: below, it is not the deviation; and there is hardly any noise
 _SAME = 1e-3  # of the norm: noise on a float32 is known up to rounding
 _ENOUGH = 100  # numbers whose variance is tested
 _CERTAIN = 6.0  # standard deviations
@@ -38,7 +39,7 @@ def find_noise_faults(transcript: Transcript) -> Iterator[tuple[str, str]]:
         if not len(noise):
             continue
         name = str(event.stream[0]) if event.stream[1:2] == ("gradient",) else str(event.draw.signature[0])
-        if not deviations.all():
+        if not (deviations > 0).all():
             yield f"noise of {name}", "a draw declares none"
             continue
         groups.setdefault(name, []).append(noise / deviations)
@@ -55,11 +56,24 @@ def _measure_noise(event: Released) -> tuple[Floats, Floats]:
         values = value if isinstance(value, list) else [value]
         parts = [_subtract(*each) for each in zip(values, draw.exact, draw.deviations, strict=False)]
         return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
-    if isinstance(draw, DiscreteGaussianDraw):
-        return _subtract(value, draw.exact, draw.sigma * math.sqrt(draw.times))
+    if isinstance(draw, DiscreteGaussianDraw) and draw.sigma >= _SMALLEST:
+        return _subtract(value, draw.exact, compute_deviation(draw.sigma) * math.sqrt(draw.times))
     if isinstance(draw, DiscreteLaplaceDraw):
         return _subtract(value, draw.exact, math.sqrt(2 * math.exp(-draw.rate)) / -math.expm1(-draw.rate))
     return np.zeros(0), np.zeros(0)
+
+
+def compute_deviation(sigma: float) -> float:
+    """Return the standard deviation of a discrete Gaussian, which is that of its parameter unless that is small.
+
+    >>> round(compute_deviation(0.3), 3), compute_deviation(20.0)
+    (0.088, 20.0)
+    """
+    if sigma >= _SMALL:
+        return sigma
+    k = np.arange(-10, 11) * 1.0
+    weights = np.exp(-(k**2) / (2 * sigma**2))
+    return math.sqrt(float((k**2 * weights).sum() / weights.sum()))
 
 
 def _subtract(value: Any, exact: Any, deviation: Any) -> tuple[Floats, Floats]:

@@ -59,9 +59,9 @@ class ReplayResult:
 
     def __str__(self) -> str:
         fitted = self.tried - self.refused
-        shown = [f"{fitted} neighbours and {self.draws} draws compared in {self.seconds:.1f} s"]
-        shown += [f"{self.refused} neighbours were refused before anything was charged"] if self.refused else []
-        return "\n".join([*shown, *map(str, self.differences)] or ["no difference"])
+        shown = [f"neighbours compared: {fitted} ({self.draws} draws, {self.seconds:.1f} s)"]
+        shown += [f"neighbours refused before anything was charged: {self.refused}"] if self.refused else []
+        return "\n".join([*shown, *(map(str, self.differences) if self.differences else ["no difference"])])
 
 
 def replay_fit(
