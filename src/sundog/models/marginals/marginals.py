@@ -44,7 +44,7 @@ from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.ledger_views import Disjoint
 from sundog.privacy.measure_once import Arrays, check_unpaid, measure_once
-from sundog.privacy.mechanisms.counts import Histogram, draw_histogram_noise
+from sundog.privacy.mechanisms.counts import Histogram, add_histogram_noise
 
 Integers = npt.NDArray[np.int64]
 
@@ -260,7 +260,7 @@ def _measure_columns(
             own.spend(*charges)
             for place, (name, noise) in enumerate(sigma.items()):
                 histogram = Histogram(counts[name], noise, name, contribution=cap)
-                found[f"{number}.{place}"] = histogram.counts + draw_histogram_noise(histogram, own)
+                found[f"{number}.{place}"] = add_histogram_noise(histogram, own)
         return found
 
     noisy = measure_once("columns", charges, measure, ledger, context.checkpoint) if charges else {}
