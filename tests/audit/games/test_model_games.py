@@ -11,8 +11,8 @@ import pytest
 from tests.audit.games.broken_noise import weaken
 
 from sundog.audit.games.game import Game, compute_promise_p_value, play_game
+from sundog.audit.games.memory_checkpoint import MemoryCheckpoint
 from sundog.audit.games.model_games import list_model_games, make_model_game, play_model
-from sundog.audit.games.transcript import Transcript
 from sundog.errors import ArgumentError
 from sundog.models.independent import independent
 from sundog.models.registry import MODELS
@@ -105,7 +105,7 @@ def test_what_is_measured_twice_for_one_charge_is_caught(monkeypatch: pytest.Mon
 
 
 def test_a_transcript_keeps_what_a_checkpoint_keeps() -> None:
-    transcript = Transcript()
+    transcript = MemoryCheckpoint()
     assert [transcript.load_tensors("a"), transcript.load_bytes("a"), transcript.load_json("a")] == [None] * 3
     transcript.save_tensors("a", {"x": np.ones(2)})
     transcript.save_bytes("a", b"bytes")

@@ -1,6 +1,6 @@
 """Games for models: a fit of each kind on the smallest pair of tables that is a worst case for it.
 
-The attacker sees the transcript: all noisy measurements of the fit. Its score is the likelihood ratio of these, a sum
+The attacker sees the measured: all noisy measurements of the fit. Its score is the likelihood ratio of these, a sum
 over all measurements of (noisy − expected) · shift / variance; for the marginals of columns and of pairs both the
 expected count and the shift are known exactly. The last attack reads the number of records in the release.
 """
@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sundog.audit.games.game import Game, GameResult, run_game
+from sundog.audit.games.memory_checkpoint import MemoryCheckpoint
 from sundog.audit.games.network_attack import NetworkAttack
-from sundog.audit.games.transcript import Transcript
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import ArgumentError
@@ -33,7 +33,7 @@ from sundog.privacy.ledger import Budget, Ledger
 from sundog.progress import Progress, silent
 
 Floats = npt.NDArray[np.float64]
-Read = Callable[[Any, Transcript], list[float]]
+Read = Callable[[Any, MemoryCheckpoint], list[float]]
 
 _DELTA = 1e-5
 _VALUES = 4  # of each column
@@ -49,7 +49,7 @@ class ModelGame:
         kind: the class of the model.
         plan: of the fit.
         tables: without the record, and with it.
-        read: returns the scores of a fitted model and its transcript.
+        read: returns the scores of a fitted model and its measured.
     """
 
     kind: type[Model]
@@ -59,10 +59,10 @@ class ModelGame:
 
     def play(self, present: bool, ledger: Ledger) -> Sequence[float]:
         """Fit with or without the record, and return the scores of all attacks."""
-        transcript = Transcript()
-        context = FitContext(seed=0, checkpoint=transcript)
+        measured = MemoryCheckpoint()
+        context = FitContext(seed=0, checkpoint=measured)
         model = self.kind.fit(self.tables[present], self.plan, ledger, context)
-        return [*self.read(model, transcript), float(model.state().config["records"])]
+        return [*self.read(model, measured), float(model.state().config["records"])]
 
 
 def make_model_game(name: str, *, epsilon: float) -> Game:
@@ -133,15 +133,15 @@ def _make_empty_pair(columns: int) -> tuple[Records, Records]:
 def _make_independent_game(name: str, epsilon: float) -> ModelGame:
     tables = _make_empty_pair(_COLUMNS)
     kind, plan = _plan(name, tables[0].schema, epsilon)
-    return ModelGame(kind, plan, tables, lambda _, transcript: [_score_columns(plan, tables[1], transcript, 0)])
+    return ModelGame(kind, plan, tables, lambda _, measured: [_score_columns(plan, tables[1], measured, 0)])
 
 
-def _score_columns(plan: IndependentPlan, record: Records, transcript: Transcript, part: int) -> float:
+def _score_columns(plan: IndependentPlan, record: Records, measured: MemoryCheckpoint, part: int) -> float:
     """Return the likelihood ratio of the marginals of a part, where the record is alone."""
     total = 0.0
     for place, (name, sigma) in enumerate(plan.sigma.items()):
         shift = get_marginal(record.schema.columns[name]).count(record.codes[name])
-        noisy = transcript.tensors["marginals"][str(place)][part]
+        noisy = measured.tensors["marginals"][str(place)][part]
         total += float((shift * (noisy - shift / 2)).sum()) / sigma**2
     return total
 
@@ -153,11 +153,11 @@ def _make_mixture_game(_: str, epsilon: float) -> ModelGame:
     kind, features = get_model(MIXTURE), Features(schema)
     plan: MixturePlan = kind.plan(schema, Budget(epsilon, _DELTA), configuration, already=(), records=1)
 
-    def read(_: Any, transcript: Transcript) -> list[float]:
-        clusters = Clusters.from_tensors(transcript.tensors["clusters"])
+    def read(_: Any, measured: MemoryCheckpoint) -> list[float]:
+        clusters = Clusters.from_tensors(measured.tensors["clusters"])
         (part,) = clusters.assign(features, record)
         assert isinstance(plan.component, IndependentPlan)  # noqa: S101  as configured
-        return [_score_columns(plan.component, record, transcript, int(part))]
+        return [_score_columns(plan.component, record, measured, int(part))]
 
     return ModelGame(kind, plan, tables, read)
 
@@ -172,24 +172,24 @@ def _make_marginals_game(name: str, epsilon: float) -> ModelGame:
         kind,
         plan,
         (without, with_record),
-        lambda model, transcript: [_score_marginals(model, plan, without, with_record.take([-1]), transcript)],
+        lambda model, measured: [_score_marginals(model, plan, without, with_record.take([-1]), measured)],
     )
 
 
 def _score_marginals(
-    model: Marginals, plan: MarginalsPlan, others: Records, record: Records, transcript: Transcript
+    model: Marginals, plan: MarginalsPlan, others: Records, record: Records, measured: MemoryCheckpoint
 ) -> float:
     """Return the likelihood ratio of all measured columns and pairs, given which pairs were chosen."""
     names = list(plan.sigma)
     total = 0.0
     for place, (name, sigma) in enumerate(plan.sigma.items()):
-        total += _compare(transcript.tensors["columns"][f"0.{place}"], others, record, [(name, None)], sigma, 1)
+        total += _compare(measured.tensors["columns"][f"0.{place}"], others, record, [(name, None)], sigma, 1)
     for number, each in enumerate(plan.rounds):
-        chosen = [tuple(map(int, clique)) for clique in transcript.tensors[f"choice {number}"].values()]
+        chosen = [tuple(map(int, clique)) for clique in measured.tensors[f"choice {number}"].values()]
         cliques = [*chosen, *((place,) for place in range(len(names)))]
         units = dict(zip(model.potentials, model.units[number], strict=True))
         for index, clique in enumerate(cliques):
-            noisy = transcript.tensors[f"measured {number}"][f"0.{index}"]
+            noisy = measured.tensors[f"measured {number}"][f"0.{index}"]
             groups = [(names[v], model.groups[names[v]] if len(clique) > 1 else None) for v in clique]
             total += _compare(noisy, others, record, groups, each.sigma, units[clique])
     return total
@@ -231,7 +231,7 @@ def _make_network_game(name: str, epsilon: float) -> ModelGame:
     tables = _make_empty_pair(_COLUMNS)
     kind, plan = _plan(name, tables[0].schema, epsilon, _NETWORK_SETTINGS[name])
     attack = NetworkAttack(kind, plan, tables, has_public_loss=name == "rbm")
-    return ModelGame(kind, plan, tables, lambda _, transcript: attack.score(transcript))
+    return ModelGame(kind, plan, tables, lambda _, measured: attack.score(measured))
 
 
 def _plan(name: str, schema: Schema, epsilon: float, settings: dict[str, Any] | None = None) -> tuple[type[Model], Any]:

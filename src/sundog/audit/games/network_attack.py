@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sundog.audit.games.transcript import Transcript
+from sundog.audit.games.memory_checkpoint import MemoryCheckpoint
 from sundog.data.records import Records
 from sundog.models.neural.features import Features
 from sundog.models.neural.network_training import NetworkPlan
@@ -50,46 +50,46 @@ class NetworkAttack:
         features = Features(tables[1].schema)
         self.vector = features.to_examples(tables[1]).take_vectors(np.arange(1))[0].double().numpy()
 
-    def score(self, transcript: Transcript) -> list[float]:
+    def score(self, measured: MemoryCheckpoint) -> list[float]:
         """Return the log-likelihood ratio of means and gradient, and the length of the gradient.
 
         The length is a weak statistic, but it shows noise that is missing, whatever the direction of the gradient.
         """
-        found, shift = self._find_gradient(transcript)
+        found, shift = self._find_gradient(measured)
         length = float(np.linalg.norm(shift))
         ratio = 0.0
         if length > 0:
             # the gradient of the record was clipped, so that the noise is its length times the noise multiplier
             ratio = float(shift @ (found - shift / 2)) / (length * self.network.training.noise_multiplier) ** 2
-        return [self._score_means(transcript) + ratio, float(np.linalg.norm(found))]
+        return [self._score_means(measured) + ratio, float(np.linalg.norm(found))]
 
-    def _score_means(self, transcript: Transcript) -> float:
-        means = transcript.tensors["means"]
+    def _score_means(self, measured: MemoryCheckpoint) -> float:
+        means = measured.tensors["means"]
         scale = float(means["scale"][0])
         norm = scale / self.network.means.noise_multiplier
         shift = self.vector * min(1.0, norm / float(np.linalg.norm(self.vector)))
         return float(shift @ (means["sums"][0] - shift / 2)) / scale**2
 
-    def _find_gradient(self, transcript: Transcript) -> tuple[Floats, Floats]:
+    def _find_gradient(self, measured: MemoryCheckpoint) -> tuple[Floats, Floats]:
         """Return the private part of the noisy gradient, and how the record moves it."""
-        found, shift = self._read_gradient(transcript), self._repeat(transcript, self.tables[1])
+        found, shift = self._read_gradient(measured), self._repeat(measured, self.tables[1])
         if not self.has_public_loss:
             return found, shift
-        public = self._repeat(transcript, self.tables[0])
+        public = self._repeat(measured, self.tables[0])
         return found - public, shift - public
 
-    def _repeat(self, transcript: Transcript, table: Records) -> Floats:
+    def _repeat(self, measured: MemoryCheckpoint, table: Records) -> Floats:
         """Return the first gradient of a fit from the same means, almost without noise."""
         ledger = Ledger(epsilon=1e9, delta=0.5, noise=NoiseSource.seeded(0))
         ledger.spend(*self.network.means.charges)
-        repeated = Transcript()
-        repeated.tensors["means"] = transcript.tensors["means"]
+        repeated = MemoryCheckpoint()
+        repeated.tensors["means"] = measured.tensors["means"]
         self.kind.fit(table, self.quiet_plan, ledger, FitContext(seed=0, checkpoint=repeated))
         return self._read_gradient(repeated)
 
-    def _read_gradient(self, transcript: Transcript) -> Floats:
+    def _read_gradient(self, measured: MemoryCheckpoint) -> Floats:
         purpose = self.network.training.purpose
-        state = load_state(transcript, purpose)
+        state = load_state(measured, purpose)
         assert state is not None  # noqa: S101  the fit was trained
         moments = state.parts["optimizer"]["state"].values()
         return np.concatenate([each[_MOMENT].double().flatten().numpy() for each in moments])

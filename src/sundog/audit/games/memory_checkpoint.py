@@ -1,4 +1,4 @@
-"""The transcript of a fit: every noisy measurement that it made, kept in memory.
+"""A checkpoint in memory: every noisy measurement that a fit made.
 
 A fit keeps each measurement in its checkpoint before it goes on. All of it was measured with noise and paid for, and
 the release is computed from it, so the attacker that sees the checkpoint is the strongest that the guarantee covers.
@@ -12,18 +12,18 @@ from typing import Any
 from sundog.privacy.checkpoint import Checkpoint, Tensors
 
 
-class Transcript(Checkpoint):
-    """A checkpoint in memory.
+class MemoryCheckpoint(Checkpoint):
+    """Keeps what a fit measured, and writes nothing to disk.
 
     >>> import numpy as np
-    >>> transcript = Transcript()
-    >>> transcript.save_tensors("means", {"sums": np.zeros(3)})
-    >>> transcript.tensors["means"]["sums"].shape
+    >>> kept = MemoryCheckpoint()
+    >>> kept.save_tensors("means", {"sums": np.zeros(3)})
+    >>> kept.tensors["means"]["sums"].shape
     (3,)
     """
 
     def __init__(self) -> None:
-        super().__init__(Path("transcript"), "transcript")
+        super().__init__(Path("memory"), "memory")
         self.tensors: dict[str, Tensors] = {}
         self.files: dict[str, bytes] = {}
         self.documents: dict[str, dict[str, Any]] = {}
