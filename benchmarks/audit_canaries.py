@@ -40,7 +40,7 @@ def audit_sum(canaries: int, seed: int) -> tuple[float, float]:
     included = np.random.default_rng(seed).random(canaries) < 0.5
     mu = compute_gaussian_mu(epsilon=EPSILON, delta=DELTA)
     ledger = Ledger(epsilon=EPSILON * 1.001, delta=DELTA)
-    rows = np.eye(canaries, dtype=np.float32)[included]
+    rows = np.eye(canaries)[included]
     noisy = gaussian_sum(rows, clip_norm=1.0, noise_multiplier=1 / mu, ledger=ledger, purpose="a sum")
     found = CanaryGuesses.make(noisy - 0.5, included, guesses=choose_guesses(canaries, mu=mu))
     return found.bound_gaussian_epsilon(delta=DELTA), found.bound_epsilon(delta=DELTA)

@@ -63,11 +63,11 @@ def scale_count_noise(factor: float) -> Plant:
     def draw_less(histogram: Any, ledger: Any) -> Any:
         return right(replace(histogram, sigma=factor * histogram.sigma), ledger)
 
-    right = counts.draw_histogram_noise
+    right = counts.add_histogram_noise
 
     def plant(patch: pytest.MonkeyPatch) -> None:
         for module in (counts, marginals, learner):
-            patch.setattr(module, "draw_histogram_noise", draw_less)
+            patch.setattr(module, "add_histogram_noise", draw_less)
 
     return plant
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,7 +100,7 @@ def test_cells_that_are_all_zero_say_nothing() -> None:
 
 @dataclass
 class Released:
-    marginals: dict[str, Any]
+    marginals: Mapping[str, Any]
     records: int
 
 

@@ -82,4 +82,4 @@ def compute_curve_fpr(tpr: Floats, *, curve: TradeoffCurve) -> Floats:
     delta, tpr = np.maximum(curve.removal, curve.addition), np.asarray(tpr)[..., None]
     factor = np.exp(np.minimum(curve.epsilons, 700.0))
     likely, unlikely = (tpr - delta) / factor, 1 - delta - factor * (1 - tpr)
-    return np.maximum(0.0, np.maximum(likely.max(axis=-1), unlikely.max(axis=-1)))
+    return np.asarray(np.maximum(0.0, np.maximum(likely.max(axis=-1), unlikely.max(axis=-1))))

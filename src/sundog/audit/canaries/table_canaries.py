@@ -65,7 +65,7 @@ class TableCanaries:
             if column.public:
                 continue
             values = [str(cell) for cell in range(column.bin_count + self.canaries)] if name in self._names else []
-            columns[name] = CategoricalColumn(values=values) if values else column
+            columns[name] = CategoricalColumn(values=tuple(values)) if values else column
         if not set(columns) & set(self._names):
             raise SundogError("canaries need a private column with one value a record; the schema has none")
         target = self.records.schema.target
