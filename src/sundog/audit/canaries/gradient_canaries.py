@@ -168,11 +168,10 @@ class CanaryStep(PrivateStep):
         torch._foreach_add_(sums, more)
         return sums, measured if measured is None or added is None else measured + added, usable & finite
 
-    def _measure(self, pieces: Iterable[CanaryBatch], masks: Masks) -> list[Tensor]:
-        noisy = super()._measure(pieces, masks)
+    def _average(self, noisy: list[Tensor]) -> list[Tensor]:
         pairs = zip(noisy, self._of_records, strict=False)
-        self.observe(self.weights.select([each * self.expected_batch - own for each, own in pairs], self.groups))
-        return noisy
+        self.observe(self.weights.select([each - own for each, own in pairs], self.groups))
+        return super()._average(noisy)
 
 
 class GradientCanaries:

@@ -24,7 +24,7 @@ from sundog.mixture.clustering import Clusters
 from sundog.mixture.mixture import MixturePlan
 from sundog.models.independent.column_marginals import get_marginal
 from sundog.models.independent.independent import IndependentPlan
-from sundog.models.marginals.marginals import Marginals
+from sundog.models.marginals.marginals import Marginals, list_chosen
 from sundog.models.marginals.marginals_plan import MarginalsPlan
 from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext, Model
@@ -185,7 +185,7 @@ def _score_marginals(
     for place, (name, sigma) in enumerate(plan.sigma.items()):
         total += _compare(measured.tensors["columns"][f"0.{place}"], others, record, [(name, None)], sigma, 1)
     for number, each in enumerate(plan.rounds):
-        chosen = [tuple(map(int, clique)) for clique in measured.tensors[f"choice {number}"].values()]
+        chosen = list_chosen(measured.tensors[f"choice {number}"], 0)
         cliques = [*chosen, *((place,) for place in range(len(names)))]
         units = dict(zip(model.potentials, model.units[number], strict=True))
         for index, clique in enumerate(cliques):

@@ -310,7 +310,7 @@ def _run_round(
         found: Arrays = {}
         for place, (learner, own) in enumerate(zip(learners, Disjoint.split(ledger, len(learners)), strict=True)):
             own.spend(measured_charge)
-            for index, (clique, units) in enumerate(learner.divide(each, _read_cliques(chosen, place)).items()):
+            for index, (clique, units) in enumerate(learner.divide(each, list_chosen(chosen, place)).items()):
                 found[f"{place}.{index}"] = learner.measure(each, clique, units, own)
         return found
 
@@ -318,15 +318,15 @@ def _run_round(
     units = []
     for place, learner in enumerate(learners):
         learner.order = tuple(chosen[f"{place}.order"].tolist())
-        own_units = learner.divide(each, _read_cliques(chosen, place))
+        own_units = learner.divide(each, list_chosen(chosen, place))
         for index, (clique, count) in enumerate(own_units.items()):
             learner.learn(each, clique, count, tables[f"{place}.{index}"])
         units.append(own_units)
     return units
 
 
-def _read_cliques(chosen: Arrays, place: int) -> list[Clique]:
-    """Return the pairs that were chosen in a part."""
+def list_chosen(chosen: Arrays, place: int) -> list[Clique]:
+    """Return the marginals that were chosen in a part."""
     cliques: list[Clique] = []
     while (found := chosen.get(f"{place}.{len(cliques)}")) is not None:
         cliques.append(tuple(int(v) for v in found))
