@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from sundog.cli.console import note, say, say_json, show_progress
+from sundog.cli.evaluate import refuse_page
 from sundog.cli.streams import Format, resolve_sources
 
 
@@ -40,6 +41,10 @@ def run(
     from sundog.audit.auditor import audit
     from sundog.data.schema import Schema
 
+    inputs: dict[str, str | Path | None] = {}
+    inputs |= {"synthetic data": synthetic, "members": members, "non-members": nonmembers, "reference": reference}
+    inputs |= {"private file": private, "schema": schema, "labels": labels, "labels of non-members": nonmember_labels}
+    refuse_page(out, inputs)
     with show_progress() as report_progress:
         found = audit(
             **resolve_sources(
