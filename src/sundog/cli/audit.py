@@ -9,12 +9,16 @@ Example: sundog audit adult.sundog --members adult.csv.gz --nonmembers test.csv.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sundog.cli.console import note, say, say_json, show_progress
+from sundog.cli.evaluate import refuse_page
 from sundog.cli.streams import Format, resolve_sources
+
+if TYPE_CHECKING:
+    from sundog.audit.audit_result import Audit
 
 
 def run(
@@ -36,15 +40,16 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
 ) -> int:
     """Audit, print the findings, and return the exit code."""
-    from sundog.audit.audit_result import PRIVATE
     from sundog.audit.auditor import audit
     from sundog.data.schema import Schema
 
+    files = {"synthetic data": synthetic, "members": members, "non-members": nonmembers, "reference": reference}
+    others = {"private file": private, "schema": schema, "labels": labels, "labels of non-members": nonmember_labels}
+    refuse_page(out, {**files, **others})
+    given = {"synthetic": synthetic, "members": members, "nonmembers": nonmembers, "reference": reference}
     with show_progress() as report_progress:
         found = audit(
-            **resolve_sources(
-                format_, synthetic=synthetic, members=members, nonmembers=nonmembers, reference=reference
-            ),
+            **resolve_sources(format_, **given),
             private=private,
             schema=None if schema is None else Schema.load(schema),
             labels=labels,
@@ -59,11 +64,18 @@ def run(
         if out is not None:
             report_progress("drawing", 1.0)
             found.to_html(out)
+    _show(found, out, as_json)
+    return 1 if found.is_violated else 0
+
+
+def _show(found: Audit, out: Path | None, as_json: bool) -> None:
+    """Print the figures, as JSON or as text with a note that they are private."""
+    from sundog.audit.audit_result import PRIVATE
+
     if as_json:
         say_json(found.to_dict())
-    else:
-        say(found.to_text())
-        note(PRIVATE)
-        if out is not None:
-            note(f"{out}: the whole report")
-    return 1 if found.is_violated else 0
+        return
+    say(found.to_text())
+    note(PRIVATE)
+    if out is not None:
+        note(f"{out}: the whole report")
