@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import optimize
+from threadpoolctl import threadpool_limits
 
 from sundog.models.marginals.bucket_tree import BucketTree, Clique
 from sundog.models.marginals.inference import CliqueLayout, Factors, Floats, calibrate, compute_marginals
@@ -77,13 +78,14 @@ def estimate_potentials(
         gradient = total * compute_marginals(model, layout) - counts + penalty
         return float(total * model.log_partition - theta @ counts + 0.5 * penalty @ theta), gradient / scale
 
-    found = optimize.minimize(
-        objective,
-        layout.join(start) * scale,
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": iterations, "maxcor": _MEMORY, "ftol": 0.0, "gtol": tolerance},
-    )
+    with threadpool_limits(1):  # products of vectors: more threads would only wait for each other
+        found = optimize.minimize(
+            objective,
+            layout.join(start) * scale,
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": iterations, "maxcor": _MEMORY, "ftol": 0.0, "gtol": tolerance},
+        )
     return {clique: part.copy() for clique, part in layout.split(found.x / scale).items()}
 
 
