@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from report import Row, parse_arguments, publish
 
-from sundog.audit.canaries.canary_audit import audit_with_canaries
-from sundog.audit.canaries.canary_guesses import CanaryGuesses
-from sundog.audit.canaries.one_run_bounds import choose_guesses
-from sundog.audit.tradeoff_curve import compute_gaussian_mu
+from sundog.auditing.canaries.canary_audit import audit_with_canaries
+from sundog.auditing.canaries.canary_guesses import CanaryGuesses
+from sundog.auditing.canaries.one_run_bounds import choose_guesses
+from sundog.auditing.tradeoff_curve import compute_gaussian_mu
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.mechanisms import gaussian_sum
 

@@ -23,7 +23,7 @@ from report import DATA, Row, parse_arguments, publish
 from scipy import sparse
 
 import sundog
-from sundog.audit.rarity import compute_rarity
+from sundog.auditing.rarity import compute_rarity
 from sundog.data.columns import Form
 from sundog.data.reading.read import encode, read
 from sundog.data.records import Records, concatenate

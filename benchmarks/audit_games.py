@@ -18,12 +18,12 @@ import numpy as np
 import torch
 from report import Row, parse_arguments, publish
 
-from sundog.audit.games.game import Game, GameResult, compute_promise_p_value, play_game, run_game
-from sundog.audit.games.mechanism_games import make_mechanism_games
-from sundog.audit.games.model_games import list_model_games, make_model_game
-from sundog.audit.games.publication_game import make_publication_game
-from sundog.audit.games.training_games import make_training_games
-from sundog.audit.tradeoff_curve import compute_gaussian_mu
+from sundog.auditing.games.game import Game, GameResult, compute_promise_p_value, play_game, run_game
+from sundog.auditing.games.mechanism_games import make_mechanism_games
+from sundog.auditing.games.model_games import list_model_games, make_model_game
+from sundog.auditing.games.publication_game import make_publication_game
+from sundog.auditing.games.training_games import make_training_games
+from sundog.auditing.tradeoff_curve import compute_gaussian_mu
 
 DELTA = 1e-5
 SLOW = {"marginals", "rbm", "vae", "gan"}  # tens of milliseconds a fit

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sundog.audit.auditor import audit
+    from sundog.auditing.auditor import audit
     from sundog.data.schema import Schema
     from sundog.errors import SundogError
     from sundog.evaluation.evaluator import evaluate
@@ -28,7 +28,7 @@ __all__ = ["Ledger", "Release", "Schema", "SundogError", "Synthesizer", "__versi
 
 # Loaded when first asked for: `import sundog` is instant, and never imports what the caller does not use.
 _HOME = {
-    "audit": "sundog.audit.auditor",
+    "audit": "sundog.auditing.auditor",
     "evaluate": "sundog.evaluation.evaluator",
     "Ledger": "sundog.privacy.ledger",
     "Release": "sundog.release.release",

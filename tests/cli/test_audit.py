@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.audit.copied_records import TABLE, copy_rarest, make_material, make_table
-from tests.audit.released_table import make_broken_release, make_codes, make_release
+from tests.auditing.copied_records import TABLE, copy_rarest, make_material, make_table
+from tests.auditing.released_table import make_broken_release, make_codes, make_release
 from tests.cli.calling import Sundog
 
 

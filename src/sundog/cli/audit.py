@@ -18,7 +18,7 @@ from sundog.cli.evaluate import refuse_page
 from sundog.cli.streams import Format, resolve_sources
 
 if TYPE_CHECKING:
-    from sundog.audit.audit_result import Audit
+    from sundog.auditing.audit_result import Audit
 
 
 def run(
@@ -40,7 +40,7 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
 ) -> int:
     """Audit, print the findings, and return the exit code."""
-    from sundog.audit.auditor import audit
+    from sundog.auditing.auditor import audit
     from sundog.data.schema import Schema
 
     files = {"synthetic data": synthetic, "members": members, "non-members": nonmembers, "reference": reference}
@@ -70,7 +70,7 @@ def run(
 
 def _show(found: Audit, out: Path | None, as_json: bool) -> None:
     """Print the figures, as JSON or as text with a note that they are private."""
-    from sundog.audit.audit_result import PRIVATE
+    from sundog.auditing.audit_result import PRIVATE
 
     if as_json:
         say_json(found.to_dict())

@@ -79,7 +79,7 @@ class Parts:
 
 
 class TrainingCanaries(Protocol):
-    """Examples with known gradients, planted in a training that is audited and not released (audit/canaries)."""
+    """Examples with known gradients, planted in a training that is audited and not released (auditing/canaries)."""
 
     def install(self, step: Any, examples: Any, training: Any) -> tuple[Any, Any]:
         """Return the step and the examples with canaries among them, given those of a training and its plan."""

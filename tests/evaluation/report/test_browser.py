@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
-from tests.audit.report.sample_audit import make_audit, make_hostile_audit
+from tests.auditing.report.sample_audit import make_audit, make_hostile_audit
 from tests.evaluation.report.sample_report import make_hostile_sample, make_sample
 
-from sundog.audit.report.audit_page import render_audit_page
+from sundog.auditing.report.audit_page import render_audit_page
 from sundog.evaluation.report.report_page import render_page
 from sundog.evaluation.report.side_by_side_page import render_side_by_side
 
