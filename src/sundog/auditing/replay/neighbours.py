@@ -22,6 +22,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sundog.data.columns import Form
 from sundog.data.schema import Schema
 from sundog.errors import ArgumentError
 
@@ -193,7 +194,7 @@ def _draft_extremes(usual: Mapping[str, Any], schema: Schema) -> Iterator[tuple[
 def _list_hostile(column: Any) -> Sequence[Any]:
     if column.is_scalar:
         return HOSTILE
-    if column.type == "set":
+    if column.form is Form.SET:
         return [*HOSTILE_SETS, list(column.items)]  # more items than a set may have
     return [np.full(column.shape, value) for value in HOSTILE_ARRAYS]
 
