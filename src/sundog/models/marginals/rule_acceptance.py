@@ -23,7 +23,7 @@ from sundog.models.marginals.variable import Variable
 _DRAWN = 2**18  # records, of all cells of a rule or of the model
 _FEWEST, _MOST = 16, 2**12  # records drawn in a cell
 _CAUTION = 10.0  # records that each bin is taken to have beside those that were drawn
-_LARGEST = 4.0  # factor by which a probability may change at a time
+_LARGEST = 2.0  # factor by which raking may change a probability; with more, ever fewer records are kept
 
 
 def estimate_acceptance(schema: Schema, variables: Mapping[str, Variable], possible: Factors) -> dict[Clique, Floats]:
@@ -85,10 +85,11 @@ def rake_shares(
 
 def _turn(variable: Variable, counts: Floats, wanted: Floats) -> Floats:
     """Return the probabilities of bins, changed within each group by what is wanted for each that was counted."""
-    expected = _share_groups(variable, wanted) * variable.sum_groups(counts)[variable.groups]
-    factor = np.clip((expected + _CAUTION) / (counts + _CAUTION), 1 / _LARGEST, _LARGEST)
+    within = _share_groups(variable, wanted)
+    factor = (within * variable.sum_groups(counts)[variable.groups] + _CAUTION) / (counts + _CAUTION)
     turned = _share_groups(variable, variable.shares * factor)
-    return turned * variable.sum_groups(wanted)[variable.groups]
+    bounded = _share_groups(variable, np.clip(turned, within / _LARGEST, within * _LARGEST))
+    return bounded * variable.sum_groups(wanted)[variable.groups]
 
 
 def _share_groups(variable: Variable, weights: Floats) -> Floats:
