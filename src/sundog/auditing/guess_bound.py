@@ -22,7 +22,7 @@ Booleans = npt.NDArray[np.bool_]
 LARGEST = 50.0  # the largest ε that is looked for
 _FACTOR = 10**0.5  # between two numbers of guesses
 _FEWEST = 10 * _FACTOR  # guesses: fewer prove nothing
-_STEPS = 40  # of the bisection
+_STEPS = 25  # of the bisection
 
 
 @dataclass(frozen=True)
