@@ -91,8 +91,8 @@ def audit_response(epsilon: float, seed: int) -> list[float]:
 def test_randomised_response_is_accused_in_few_audits(epsilon: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """At ε = 0 the release is independent of the members; at ε = 1 all of it is used."""
     monkeypatch.setattr(BlindClassifier, "score", lambda _self, _threat, records, _rng: np.zeros(len(records)))
-    bounds = np.array([audit_response(epsilon, seed) for seed in range(100)])
-    assert (bounds > epsilon).any(axis=1).sum() <= 5  # 5% of 100; the seeds are fixed
+    bounds = np.array([audit_response(epsilon, seed) for seed in range(60)])
+    assert (bounds > epsilon).any(axis=1).sum() <= 3  # 5% of 60; the seeds are fixed
     assert bounds.max(axis=1).mean() >= 0.6 * epsilon
 
 

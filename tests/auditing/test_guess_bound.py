@@ -78,7 +78,7 @@ def test_randomised_response_is_bounded_by_its_own_epsilon_and_not_far_below(eps
         found = find_best_bound(scores, members, delta=0.0, failure=FAILURE)
         bounds.append(found.epsilon)
     assert sum(bound > epsilon for bound in bounds) <= 5  # 5% of 100; the seeds are fixed
-    assert float(np.mean(bounds)) > 0.8 * epsilon - 0.05
+    assert float(np.mean(bounds)) > 0.8 * epsilon - 0.06
 
 
 def test_a_mechanism_that_tells_more_than_it_claims_is_found() -> None:

@@ -155,7 +155,10 @@ def _summarise(results: MembershipResults, promise: Promise, verdict: Verdict) -
     chance = best.bound.members / best.bound.candidates
     found = f"{hits} ({chance:.0%} by chance), which proves ε ≥ {best.bound.epsilon:.2f}; {promised}"
     if verdict is Verdict.UNUSABLE:
-        return f"{found}. But a classifier distinguishes them without the release: the split is not random."
+        return (
+            f"{found}. But a classifier that never sees the release distinguishes members from non-members too, so "
+            "this may be no leak. Set aside a random part of the records before you fit, and audit with it."
+        )
     return f"{found}."
 
 
