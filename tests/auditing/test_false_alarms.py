@@ -43,7 +43,7 @@ class Copied(Attack):
     description: ClassVar[str] = "whether it is released"
     needs: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.SYNTHETIC})
 
-    def score(self, threat: ThreatModel, candidates: Records, rng: np.random.Generator) -> Any:  # noqa: ARG002
+    def score(self, threat: ThreatModel, candidates: Records, rng: np.random.Generator) -> Any:
         return np.isin(candidates.codes["name"], threat.synthetic.codes["name"]).astype(float)
 
 
@@ -83,7 +83,9 @@ def audit_response(epsilon: float, seed: int) -> list[float]:
         kinds.append(Sample("names", make_records(each), places, places, frozenset(), len(each)))
     held = ThreatModel({Knowledge.SYNTHETIC: make_records(names[released])})
     inputs = AuditInputs("response", None, NAMES, kinds[0], kinds[1], held, ())
-    found = run_attacks((Copied(), Echo(), BestBlock()), make_folds(inputs, seed), delta=0.0, seed=seed, progress=silent)
+    found = run_attacks(
+        (Copied(), Echo(), BestBlock()), make_folds(inputs, seed), delta=0.0, seed=seed, progress=silent
+    )
     return [attack.bound.epsilon for attack in found.attacks]
 
 
@@ -106,19 +108,23 @@ def test_attackers_who_know_the_other_fold_are_judged_fold_by_fold(alone: bool, 
     level, rng, runs = 0.001, np.random.default_rng(0), 20_000
     size = BLOCKS * GUESSES
     blocks = rng.multivariate_hypergeometric([GUESSES] * BLOCKS, size // 2, (2, runs))
-    right = np.stack([np.take_along_axis(own, other.argmax(axis=1)[:, None], 1)[:, 0] for own, other in (blocks, blocks[::-1])])
+    right = np.stack(
+        [np.take_along_axis(own, other.argmax(axis=1)[:, None], 1)[:, 0] for own, other in (blocks, blocks[::-1])]
+    )
     folds, right = (2, right) if alone else (1, right.sum(axis=0)[None])
-    p_values = np.array([
-        compute_split_p_value(
-            candidates=2 // folds * size,
-            members=size // folds,
-            guesses=2 // folds * GUESSES,
-            right=number,
-            epsilon=0.0,
-            delta=0.0,
-        )
-        for number in range(2 // folds * GUESSES + 1)
-    ])
+    p_values = np.array(
+        [
+            compute_split_p_value(
+                candidates=2 // folds * size,
+                members=size // folds,
+                guesses=2 // folds * GUESSES,
+                right=number,
+                epsilon=0.0,
+                delta=0.0,
+            )
+            for number in range(2 // folds * GUESSES + 1)
+        ]
+    )
     alarms = (p_values[right].min(axis=0) <= level / folds).sum()
     assert (alarms > 2 * level * runs) == accused
     if not accused:
@@ -127,10 +133,12 @@ def test_attackers_who_know_the_other_fold_are_judged_fold_by_fold(alone: bool, 
 
 def test_only_attacks_that_need_the_other_fold_see_it() -> None:
     places = np.arange(POOL // 2)
-    kinds = [Sample("names", make_records(places + start), places, places, frozenset(), len(places)) for start in (0, 600)]
+    kinds = [
+        Sample("names", make_records(places + start), places, places, frozenset(), len(places)) for start in (0, 600)
+    ]
     held = {Knowledge.SYNTHETIC: make_records(places)}
     for given in ({}, {Knowledge.REFERENCE: make_records(places)}):
-        (fold, _) = make_folds(AuditInputs("x", None, NAMES, *kinds, ThreatModel({**held, **given}), ()), 0)
+        (fold, _) = make_folds(AuditInputs("x", None, NAMES, kinds[0], kinds[1], ThreatModel({**held, **given}), ()), 0)
         for attack in (Copied(), Echo(), *list_attacks()):
             assert fold.show(attack).find_missing(attack.needs) == fold.threat.find_missing(attack.needs)
             told = set(attack.needs) & ({Knowledge.MEMBERS, Knowledge.NONMEMBERS, Knowledge.REFERENCE} - set(given))
@@ -144,7 +152,7 @@ def test_folds_say_nothing_about_membership() -> None:
     kinds = [Sample("names", make_records(places + start), places, places, frozenset(), 20) for start in (0, 20)]
     counts = []
     for seed in range(300):
-        folds = make_folds(AuditInputs("x", None, NAMES, *kinds, ThreatModel(), ()), seed)
+        folds = make_folds(AuditInputs("x", None, NAMES, kinds[0], kinds[1], ThreatModel(), ()), seed)
         assert [len(fold.records) for fold in folds] == [20, 20]
         counts.append(int(folds[0].members.sum()))
     assert np.mean(counts) == pytest.approx(10, abs=0.5)

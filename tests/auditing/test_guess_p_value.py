@@ -17,7 +17,9 @@ Floats = npt.NDArray[np.float64]
 MOST = 4  # candidates
 
 
-def find_likeliest(weights: Floats, outputs: list[Any], wins: npt.NDArray[np.bool_], epsilon: float, delta: float) -> float:
+def find_likeliest(
+    weights: Floats, outputs: list[Any], wins: npt.NDArray[np.bool_], epsilon: float, delta: float
+) -> float:
     """Return the largest probability of a win over all (ε, δ)-DP mechanisms, by a linear program.
 
     Args:
@@ -76,12 +78,14 @@ def test_no_mechanism_gets_more_guesses_right_by_coins(guesses: int, epsilon: fl
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.7, 0.0), (0.7, 0.02), (1.5, 0.1)])
 def test_no_mechanism_gets_more_guesses_of_both_kinds_right(epsilon: float, delta: float) -> None:
     inputs, guesses = list_inputs(3), 2
-    outputs = [(g, sides) for g in itertools.combinations(range(3), guesses) for sides in itertools.product((0, 1), repeat=2)]
+    outputs = [
+        (g, sides) for g in itertools.combinations(range(3), guesses) for sides in itertools.product((0, 1), repeat=2)
+    ]
     right = np.stack([(inputs[:, list(g)] == sides).sum(axis=1) for g, sides in outputs], axis=1)
     for needed in (1, 2):
         likeliest = find_likeliest(weigh_inputs(inputs, 0.5), outputs, right >= needed, epsilon, delta)
         counts = {"candidates": 3, "guesses": guesses, "right": needed}
-        assert likeliest <= compute_guess_p_value(**counts, epsilon=epsilon, delta=delta, either=True) + 1e-9  # type: ignore[arg-type]
+        assert likeliest <= compute_guess_p_value(**counts, epsilon=epsilon, delta=delta, either=True) + 1e-9
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), CLAIMS)

@@ -67,9 +67,7 @@ def bound_epsilon(compute_p_value: Callable[[float], float], *, failure: float) 
     return low
 
 
-def find_best_bound(
-    scores: Floats, members: Booleans, *, delta: float, failure: float, count: int = 1
-) -> GuessBound:
+def find_best_bound(scores: Floats, members: Booleans, *, delta: float, failure: float, count: int = 1) -> GuessBound:
     """Return the best bound over several numbers of guesses, each of the highest scores; corrected for their number.
 
     The numbers of guesses (32, 100, 316, …) do not depend on the data. All candidates that score as high as the last
@@ -91,7 +89,9 @@ def find_best_bound(
     right = np.cumsum(members[order])
     for planned in tries:
         guesses = int(ends[np.searchsorted(ends, planned)])
-        compute_p_value = partial(_compute_p_value, len(scores), total, guesses, int(right[guesses - 1]), planned, delta)
+        compute_p_value = partial(
+            _compute_p_value, len(scores), total, guesses, int(right[guesses - 1]), planned, delta
+        )
         found = bound_epsilon(compute_p_value, failure=failure / (count * len(tries)))
         if found > best.epsilon or not best.guesses:
             best = GuessBound(found, guesses, int(right[guesses - 1]), len(scores), total)

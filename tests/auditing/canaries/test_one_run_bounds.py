@@ -26,8 +26,8 @@ def test_smaller_values_are_refuted_and_larger_ones_are_not(correct: int, confid
     for factor, refuted in ((0.999, True), (1.001, False)):
         by_curve = compute_tradeoff_p_value(**counts, least_fpr=partial(compute_gaussian_fpr, mu=factor * mu))
         assert (by_curve <= 1 - confidence) == refuted
-        guessed = {"candidates": 1000, "guesses": 100, "right": correct, "either": True}
-        steinke = compute_guess_p_value(**guessed, epsilon=factor * epsilon, delta=1e-5)
+        guessed = {"candidates": 1000, "guesses": 100, "right": correct}
+        steinke = compute_guess_p_value(**guessed, epsilon=factor * epsilon, delta=1e-5, either=True)
         assert (steinke <= 1 - confidence) == refuted
 
 

@@ -35,7 +35,7 @@ def bound_epsilon(*, canaries: int, guesses: int, correct: int, delta: float, co
 
     def compute_p_value(epsilon: float) -> float:
         counts = {"candidates": canaries, "guesses": guesses, "right": correct}
-        return compute_guess_p_value(**counts, epsilon=epsilon, delta=delta, either=True)  # type: ignore[arg-type]
+        return compute_guess_p_value(**counts, epsilon=epsilon, delta=delta, either=True)
 
     return guess_bound.bound_epsilon(compute_p_value, failure=1 - confidence)
 
