@@ -21,7 +21,7 @@ Booleans = npt.NDArray[np.bool_]
 
 LARGEST = 50.0  # the largest ε that is looked for
 _FACTOR = 10**0.5  # between two numbers of guesses
-_FEWEST = 10 * _FACTOR  # guesses: fewer prove nothing
+_FEWEST = 20  # guesses: fewer prove nothing
 _STEPS = 25  # of the bisection
 
 
@@ -70,7 +70,7 @@ def bound_epsilon(compute_p_value: Callable[[float], float], *, failure: float) 
 def find_best_bound(scores: Floats, members: Booleans, *, delta: float, failure: float, count: int = 1) -> GuessBound:
     """Return the best bound over several numbers of guesses, each of the highest scores; corrected for their number.
 
-    The numbers of guesses (32, 100, 316, …) do not depend on the data. All candidates that score as high as the last
+    The numbers of guesses (20, 63, 200, …) do not depend on the data. All candidates that score as high as the last
     one are guessed too.
 
     Args:
@@ -102,9 +102,9 @@ def list_guess_counts(candidates: int) -> Sequence[int]:
     """Return the numbers of guesses to try: up to half of the candidates.
 
     >>> list_guess_counts(1000)
-    [32, 100, 316]
+    [20, 63, 200]
     """
-    steps = range(max(0, math.floor(math.log(max(candidates / 2, 1) / _FEWEST, _FACTOR) + 1e-9) + 1))
+    steps = range(max(0, math.floor(math.log(max(candidates / 2, 1) / _FEWEST, _FACTOR)) + 1))
     return [round(_FEWEST * _FACTOR**step) for step in steps]
 
 
