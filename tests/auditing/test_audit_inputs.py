@@ -11,6 +11,7 @@ import pytest
 from tests.auditing.copied_records import TABLE, make_table
 
 from sundog.auditing.auditor import audit
+from sundog.data.schema import Schema
 from sundog.errors import DataError, SchemaError
 
 
@@ -39,7 +40,7 @@ def test_members_that_are_also_nonmembers_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("what", "noun"), [("members", "members"), ("nonmembers", "non-members")])
 def test_one_row_is_refused(what: str, noun: str, tmp_path: Path) -> None:
     path = write(tmp_path, make_table(np.random.default_rng(5), 1))
-    with pytest.raises(DataError, match=rf"people.csv: 1 {noun} are too few for an audit; give at least 20"):
+    with pytest.raises(DataError, match=rf"people.csv: too few {noun} for an audit: 1; give at least 20"):
         call(**{what: path})
 
 
@@ -89,3 +90,23 @@ def test_the_fewest_records_can_be_audited(seed: int) -> None:
     assert found.findings[0].bound == 0
     assert found.to_text()
     assert found.to_html()
+
+
+def make_people(people: int, records: int, seed: int) -> pd.DataFrame:
+    table = make_table(np.random.default_rng(seed), people * records)
+    return table.assign(id=[f"{seed}/{number}" for number in np.resize(np.arange(people), len(table))])
+
+
+def test_of_many_people_some_are_used_with_all_their_records() -> None:
+    """Members have more people than are used, others have not: nobody's number of records may tell which is which."""
+    schema = Schema.from_dict({**TABLE.to_dict(), "unit": "id", "cap": 3})
+    found = call(members=make_people(300, 4, 0), nonmembers=make_people(60, 4, 1), schema=schema, rows=60)
+    assert (found.about["members"], found.about["non-members"]) == (180, 180)
+    assert found.membership.random.scored == 120
+    assert max(record.row for record in found.worst) > 300 - 60  # rows are those of the file
+
+
+def test_few_people_with_many_records_are_refused() -> None:
+    schema = Schema.from_dict({**TABLE.to_dict(), "unit": "id", "cap": 30})
+    with pytest.raises(DataError, match="too few members for an audit: 2; give at least 20"):
+        call(members=make_people(2, 30, 0), nonmembers=make_people(60, 4, 1), schema=schema)

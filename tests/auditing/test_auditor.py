@@ -41,7 +41,7 @@ def test_a_release_without_noise_breaks_its_promise(broken: bool, verdict: Verdi
     members, nonmembers = make_codes(600, 0), make_codes(600, 1)
     honest = Synthesizer("independent", epsilon=1.0, delta=1e-6, seed=0).fit(members, CODES).release_
     release = make_broken_release(members) if broken else honest
-    found = audit(release, members=members, nonmembers=nonmembers, attack="likelihood")
+    found = audit(release, members=members, nonmembers=nonmembers, attack="likelihood", n=600)
     assert found.findings[0].verdict is verdict
     assert found.is_violated == broken
     assert found.not_tried[0] == "all attacks but likelihood: ask for --attack all"

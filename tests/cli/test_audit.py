@@ -64,6 +64,16 @@ def test_the_table_of_another_tool_is_flagged_and_ends_with_zero(sundog: Sundog)
     assert called.out.startswith("Records leak; nothing was promised.")
 
 
+def test_a_split_by_age_ends_with_two(sundog: Sundog, made: Path) -> None:
+    people = make_table(np.random.default_rng(3), 4000)
+    people[people.age < 40][:400].to_csv(made / "young.csv", index=False)
+    people[people.age >= 60][:400].to_csv(made / "old.csv", index=False)
+    real = ("--members", "young.csv", "--nonmembers", "old.csv")
+    called = sundog("audit", "young.csv", "--schema", "s.yaml", *real, "--attack", "euclidean-distance")
+    assert called.code == 2
+    assert called.out.startswith("Cannot be judged: members and non-members differ even without the release.")
+
+
 @pytest.mark.parametrize(
     ("changed", "complaint"),
     [

@@ -36,7 +36,8 @@ class Attack(ABC):
     def score(self, threat: ThreatModel, candidates: Records, rng: np.random.Generator) -> Floats:
         """Return a score for each candidate: the higher, the more likely it is a member; NaN if it does not guess.
 
-        The score of a candidate may depend on the others, but not on their order.
+        The score of a candidate may depend on the others, but not on their order. About which it guesses must depend on
+        the candidates alone: the bound on ε takes it for granted that this says nothing about membership.
         """
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sundog.auditing.threat_model import Knowledge, PrivateFile, ThreatModel
-from sundog.data.reading.read import encode, read
+from sundog.data.reading.read import Raw, encode, find_first_of_each, read
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError
@@ -25,7 +25,7 @@ from sundog.release.release import Release
 Integers = npt.NDArray[np.int64]
 
 ROWS, QUICK_ROWS = 100_000, 5_000  # the most records of each kind to use
-FEWEST = 20  # records of each kind
+FEWEST = 20  # records of each kind, or people
 _MOST_COPIED = 0.02  # of the non-members may be members
 
 
@@ -57,7 +57,7 @@ class AuditRequest:
 
     @property
     def most(self) -> int:
-        """The most records of each kind to use."""
+        """The most records of each kind to use, or people."""
         return self.rows or (QUICK_ROWS if self.quick else ROWS)
 
 
@@ -152,20 +152,34 @@ def _read_sample(
     source: Any, labels: Any, purpose: str, request: AuditRequest, strict: Schema, shared: Schema
 ) -> Sample:
     """Return real records, or a random subset of them; they must satisfy the strict schema."""
-    raw = read(source, strict, labels=labels)
-    if strict.unit is not None:
-        raw = raw.bound_contributions(strict.cap)
-    if raw.count < FEWEST:
-        raise DataError(f"{raw.name}: {raw.count} {purpose} are too few for an audit; give at least {FEWEST}")
-    places = choose_rows(raw.count, request.most, make_rng(request.seed, f"{purpose} rows"))
+    whole = read(source, strict, labels=labels)
+    kept = np.arange(whole.count) if whole.unit is None else find_first_of_each(whole.unit, strict.cap)
+    raw = whole if len(kept) == whole.count else whole.take(kept)
+    count = raw.count if raw.unit is None else len(set(raw.unit.to_pylist()))
+    if count < FEWEST:
+        raise DataError(f"{raw.name}: too few {purpose} for an audit: {count}; give at least {FEWEST}")
+    places = _choose_places(raw, request.most, make_rng(request.seed, f"{purpose} rows"))
     chosen = raw if len(places) == raw.count else raw.take(places)
     records = encode(chosen, strict)
     if shared is not strict:
         records = encode(chosen, shared)
     if raw.unit is None or chosen.unit is None:
-        return Sample(raw.name, records, places, np.arange(len(records)), frozenset(), raw.count)
+        return Sample(raw.name, records, kept[places], np.arange(len(records)), frozenset(), raw.count)
     people = np.unique(chosen.unit.to_pylist(), return_inverse=True)[1].astype(np.int64)
-    return Sample(raw.name, records, places, people, frozenset(raw.unit.to_pylist()), raw.count)
+    return Sample(raw.name, records, kept[places], people, frozenset(raw.unit.to_pylist()), raw.count)
+
+
+def _choose_places(raw: Raw, most: int, rng: np.random.Generator) -> Integers:
+    """Return the positions of all records, or of a random subset; with all records of `most` people if there is a unit.
+
+    If records of people were left out, a person's number of records would depend on how many others there are, which
+    may differ between members and non-members.
+    """
+    if raw.unit is None:
+        return choose_rows(raw.count, most, rng)
+    owners = np.unique(raw.unit.to_pylist(), return_inverse=True)[1]
+    chosen = choose_rows(int(owners.max()) + 1, most, rng)
+    return np.flatnonzero(np.isin(owners, chosen))
 
 
 def _refuse_overlap(members: Sample, others: Sample) -> None:

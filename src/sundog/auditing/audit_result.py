@@ -57,6 +57,11 @@ class Audit:
         return any(finding.is_violation for finding in self.findings)
 
     @property
+    def is_unusable(self) -> bool:
+        """Whether the real records do not allow a verdict."""
+        return any(finding.is_unusable for finding in self.findings)
+
+    @property
     def headline(self) -> str:
         """The verdicts in a few sentences."""
         return " ".join(f"{finding.verdict.value.capitalize()}. {finding.summary}" for finding in self.findings)

@@ -152,9 +152,13 @@ def _summarise(results: MembershipResults, promise: Promise, verdict: Verdict) -
     if best.bound.epsilon == 0:
         return f"No attack proves a leak; {promised}. This is no proof of privacy: see what was not tried."
     hits = f"{best.bound.right:,} of {best.bound.guesses:,} guesses of {best.name} are members"
-    found = f"{hits} ({results.share:.0%} by chance), which proves ε ≥ {best.bound.epsilon:.2f}; {promised}"
+    chance = best.bound.members / best.bound.candidates
+    found = f"{hits} ({chance:.0%} by chance), which proves ε ≥ {best.bound.epsilon:.2f}; {promised}"
     if verdict is Verdict.UNUSABLE:
-        return f"{found}. But a classifier distinguishes them without the release: the split is not random."
+        return (
+            f"{found}. But a classifier that never sees the release distinguishes members from non-members too, so "
+            "this may be no leak. Set aside a random part of the records before you fit, and audit with it."
+        )
     return f"{found}."
 
 

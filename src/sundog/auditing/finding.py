@@ -15,7 +15,7 @@ class Verdict(StrEnum):
     BROKEN = "the promise is broken"
     LEAKS = "records leak; nothing was promised"
     SILENT = "nothing was promised, and no leak was found"
-    UNUSABLE = "not valid: members and non-members differ by themselves"
+    UNUSABLE = "cannot be judged: members and non-members differ even without the release"
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,11 @@ class Finding:
     promise: float | None
     verdict: Verdict
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_unusable(self) -> bool:
+        """Whether the real records do not allow a verdict."""
+        return self.verdict is Verdict.UNUSABLE
 
     @property
     def is_violation(self) -> bool:
@@ -66,7 +71,7 @@ def reach_verdict(bound: float, promise: float | None, *, blind: float = 0.0) ->
         bound: the proven lower bound.
         promise: the ε that was promised; None for none.
         blind: what is "proven" without any look at the release. If it is anything, candidates are not a random split,
-            which bounds assume.
+            which bounds assume, and what exceeds the promise may be their difference.
     """
     if bound <= (promise or 0.0):
         return Verdict.SILENT if promise is None else Verdict.HOLDS

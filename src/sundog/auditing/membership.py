@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from sundog.auditing.attack import Attack
 from sundog.auditing.attacks.known_members import BlindClassifier
-from sundog.auditing.candidates import Fold, Scores, score_folds
-from sundog.auditing.guess_bound import GuessBound, find_best_bound
-from sundog.auditing.membership_measures import MembershipMeasures, measure_membership
+from sundog.auditing.candidates import Fold, Scores, join_scores, score_folds
+from sundog.auditing.guess_bound import Booleans, Floats, GuessBound, find_best_bound
+from sundog.auditing.membership_measures import measure_membership
 from sundog.evaluation.comparison import make_rng
 from sundog.evaluation.measure import Measure
 from sundog.progress import Progress
 
 FAILURE = 0.05  # the probability with which the bound on ε may be wrong
+BLIND_FAILURE = 0.01  # that with which a random split is taken for one that is not
 RANDOM = "random"
 
 
@@ -103,20 +104,24 @@ def run_attacks(
     skipped = {attack.name: why for attack in attacks if (why := _find_obstacle(attack, folds)) is not None}
     runnable = [attack for attack in attacks if attack.name not in skipped]
     members = np.concatenate([fold.members for fold in folds])
-    judge = _Judge(float(members.mean()), delta, len(runnable), seed)
+    judge = _Judge(delta, FAILURE / max(1, len(runnable)), seed)
     scores: dict[str, Scores] = {}
     results = []
     for place, attack in enumerate(runnable):
         progress(f"attack {attack.name}", place / (len(runnable) + 1))
         start = time.perf_counter()
-        scores[attack.name] = score_folds(attack, folds, seed)
-        results.append(judge.judge(attack.name, attack.description, scores[attack.name], start))
+        parts = score_folds(attack, folds, seed)
+        scores[attack.name] = join_scores(parts)
+        lots = parts if any(fold.knows_members(attack) for fold in folds) else [scores[attack.name]]
+        results.append(judge.judge(attack.name, attack.description, lots, start))
     progress("controls", len(runnable) / (len(runnable) + 1))
     start = time.perf_counter()
     control = BlindClassifier()
-    blind = judge.judge(control.name, control.description, score_folds(control, folds, seed), start)
+    blind = replace(judge, failure=BLIND_FAILURE).judge(
+        control.name, control.description, score_folds(control, folds, seed), start
+    )
     guesses = Scores(make_rng(seed, RANDOM).random(len(members)), members, np.zeros(len(members), np.int64))
-    random = judge.judge(RANDOM, "random numbers", guesses, time.perf_counter())
+    random = judge.judge(RANDOM, "random numbers", [guesses], time.perf_counter())
     return MembershipResults(tuple(results), random, blind, scores, skipped, float(members.mean()))
 
 
@@ -133,39 +138,34 @@ class _Judge:
     """Measures scores.
 
     Args:
-        share: of members among the candidates.
         delta: the δ for which ε is bounded.
-        count: of attacks that share the probability of a wrong bound.
+        failure: the probability with which the bound of an attack may be wrong.
         seed: fixes all random choices.
     """
 
-    share: float
     delta: float
-    count: int
+    failure: float
     seed: int
 
-    def judge(self, name: str, description: str, scores: Scores, start: float) -> AttackResult:
-        """Return the result of an attack that began at a time."""
-        guessed = scores.drop_unscored()
+    def judge(self, name: str, description: str, lots: Sequence[Scores], start: float) -> AttackResult:
+        """Return the result of an attack that began at a time, from scores that are bounded each by themselves."""
+        guessed = join_scores([lot.drop_unscored() for lot in lots])
         rng = make_rng(self.seed, f"measures of {name}")
-        found, bound = self._measure(guessed, rng, self.share)
+        found = measure_membership(guessed.values, guessed.members, rng)
         own = guessed.values[guessed.members]
         half = rng.permutation(len(own)) < len(own) // 2
-        control, control_bound = self._measure(Scores(own, half, guessed.places[guessed.members]), rng, 0.5)
+        control = measure_membership(own, half, rng)
         return AttackResult(
             name=name,
             description=description,
             measures=found.measures,
             curve=found.curve,
-            bound=bound,
+            bound=max((self._bound(lot.values, lot.members, len(lots)) for lot in lots), key=lambda lot: lot.epsilon),
             control=control.measures,
-            control_bound=control_bound,
+            control_bound=self._bound(own, half, 1),
             scored=len(guessed.values),
             seconds=time.perf_counter() - start,
         )
 
-    def _measure(self, scores: Scores, rng: np.random.Generator, share: float) -> tuple[MembershipMeasures, GuessBound]:
-        bound = find_best_bound(
-            scores.values, scores.members, share=share, delta=self.delta, failure=FAILURE, count=max(1, self.count)
-        )
-        return measure_membership(scores.values, scores.members, rng), bound
+    def _bound(self, values: Floats, members: Booleans, count: int) -> GuessBound:
+        return find_best_bound(values, members, delta=self.delta, failure=self.failure, count=count)

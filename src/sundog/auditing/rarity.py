@@ -18,7 +18,7 @@ from sundog.evaluation.tables.table_pair import choose_bins
 
 Floats = npt.NDArray[np.float64]
 
-RAREST = 1000  # records that attacks on rare records guess about
+RAREST = 500  # records of a fold that attacks on rare records guess about
 _LARGEST_SHARE = 0.2  # of the candidates
 _LEAST = 1e-6  # the share of an item that no set holds
 

@@ -56,6 +56,10 @@ class ThreatModel:
         """Return what an attack needs and the attacker does not hold."""
         return sorted(set(needs) - set(self.held))
 
+    def without(self, kinds: Iterable[Knowledge]) -> ThreatModel:
+        """Return the same attacker, who does not hold some of it."""
+        return ThreatModel({kind: what for kind, what in self.held.items() if kind not in set(kinds)})
+
     @property
     def synthetic(self) -> Records:
         """The synthetic records: drawn from the release, or those that another tool made."""

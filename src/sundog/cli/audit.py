@@ -1,7 +1,7 @@
 """Attack a release, or any synthetic data, and say what was found.
 
 All figures are as private as the real data. Exit codes: 0 no violation was found; 1 a lower bound on ε is above what
-the certificate promises; 2 bad input.
+the certificate promises; 2 bad input, or non-members that differ from the members so that nothing can be judged.
 
 Example: sundog audit adult.sundog --members adult.csv.gz --nonmembers test.csv.gz -o audit.html
 """
@@ -65,7 +65,7 @@ def run(
             report_progress("drawing", 1.0)
             found.to_html(out)
     _show(found, out, as_json)
-    return 1 if found.is_violated else 0
+    return 1 if found.is_violated else 2 if found.is_unusable else 0
 
 
 def _show(found: Audit, out: Path | None, as_json: bool) -> None:

@@ -11,9 +11,9 @@ from sundog.auditing.canaries.canary_guesses import CanaryGuesses
 from sundog.auditing.canaries.one_run_bounds import bound_epsilon, bound_mu, choose_guesses
 from sundog.auditing.canaries.one_run_p_values import (
     compute_gaussian_fpr,
-    compute_steinke_p_value,
     compute_tradeoff_p_value,
 )
+from sundog.auditing.guess_p_value import compute_guess_p_value
 from sundog.auditing.tradeoff_curve import compute_gaussian_mu
 
 
@@ -26,7 +26,8 @@ def test_smaller_values_are_refuted_and_larger_ones_are_not(correct: int, confid
     for factor, refuted in ((0.999, True), (1.001, False)):
         by_curve = compute_tradeoff_p_value(**counts, least_fpr=partial(compute_gaussian_fpr, mu=factor * mu))
         assert (by_curve <= 1 - confidence) == refuted
-        steinke = compute_steinke_p_value(**counts, epsilon=factor * epsilon, delta=1e-5)
+        guessed = {"candidates": 1000, "guesses": 100, "right": correct}
+        steinke = compute_guess_p_value(**guessed, epsilon=factor * epsilon, delta=1e-5, either=True)
         assert (steinke <= 1 - confidence) == refuted
 
 

@@ -8,9 +8,11 @@ from functools import partial
 import numpy as np
 from scipy import special
 
-from sundog.auditing.canaries.one_run_p_values import compute_gaussian_fpr, compute_steinke_p_value, is_possible
+from sundog.auditing import guess_bound
+from sundog.auditing.canaries.one_run_p_values import compute_gaussian_fpr, is_possible
+from sundog.auditing.guess_p_value import compute_guess_p_value
 
-_LARGEST_EPSILON, _LARGEST_MU = 50.0, 16.0  # no number of canaries proves more
+_LARGEST_MU = 16.0  # no number of canaries proves more
 _WIDTH, _ROUNDS, _HALVINGS = 33, 5, 40
 _REACH = 1.25  # how much more than the claim all guesses must prove if they are right
 _CANDIDATES = (0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75, 1.0)  # guesses, of all canaries
@@ -18,7 +20,7 @@ _WORSE = 0.8  # than the best so far: the search ends
 
 
 def bound_epsilon(*, canaries: int, guesses: int, correct: int, delta: float, confidence: float = 0.95) -> float:
-    """Return the lower bound on ε of Steinke, Nasr and Jagielski 2023: smaller ones are refuted.
+    """Return a lower bound on ε after Steinke, Nasr and Jagielski 2023: smaller ones are refuted.
 
     >>> round(bound_epsilon(canaries=1000, guesses=100, correct=95, delta=1e-5), 2)
     2.17
@@ -31,17 +33,11 @@ def bound_epsilon(*, canaries: int, guesses: int, correct: int, delta: float, co
         confidence: that the bound holds.
     """
 
-    def is_refuted(epsilon: float) -> bool:
-        counts = {"canaries": canaries, "guesses": guesses, "correct": correct}
-        return compute_steinke_p_value(**counts, epsilon=epsilon, delta=delta) <= 1 - confidence
+    def compute_p_value(epsilon: float) -> float:
+        counts = {"candidates": canaries, "guesses": guesses, "right": correct}
+        return compute_guess_p_value(**counts, epsilon=epsilon, delta=delta, either=True)
 
-    if not is_refuted(0.0):
-        return 0.0
-    low, high = 0.0, _LARGEST_EPSILON
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if is_refuted(middle) else (low, middle)
-    return low
+    return guess_bound.bound_epsilon(compute_p_value, failure=1 - confidence)
 
 
 def bound_mu(*, canaries: int, guesses: int, correct: int, confidence: float = 0.95) -> float:

@@ -4,7 +4,7 @@ Each of m canaries is included by a fair coin of its own. The mechanism runs onc
 r of the canaries, whether they were included, and c guesses are right. Both tests hold for any mechanism and any way to
 guess; docs/audit_canaries.md has the proofs.
 
-* (ε, δ): Steinke, Nasr and Jagielski 2023, Theorem 5.2. Guesses are dominated by randomised response.
+* (ε, δ): after Steinke, Nasr and Jagielski 2023. Guesses are dominated by randomised response (`guess_p_value.py`).
 * A trade-off curve f: Mahloujifar, Melis and Chaudhuri 2024. Guesses of a correct mechanism satisfy one inequality for
   each possible number of right ones, which leaves little room for large numbers.
 """
@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
+from scipy import special
 
 Floats = npt.NDArray[np.float64]
 LeastFpr = Callable[[Floats], Floats]
@@ -33,34 +33,6 @@ def compute_gaussian_fpr(tpr: Floats | float, *, mu: Floats | float) -> Floats:
     0.1587
     """
     return np.asarray(special.ndtr(special.ndtri(tpr) - mu))
-
-
-def compute_steinke_p_value(*, canaries: int, guesses: int, correct: int, epsilon: float, delta: float) -> float:
-    """Return a bound on the probability of so many right guesses if the mechanism is (ε, δ)-DP.
-
-    P(W ≥ c) ≤ P(B ≥ c) + 2mδ · max over i of P(c > B ≥ c − i)/i, where B counts the successes in r trials with
-    probability e^ε/(1 + e^ε).
-
-    >>> round(compute_steinke_p_value(canaries=100, guesses=100, correct=60, epsilon=0.0, delta=0.0), 4)
-    0.0284
-
-    Args:
-        canaries: how many there are, included or not.
-        guesses: how many were guessed, at most.
-        correct: how many guesses were right.
-        epsilon: of the claim.
-        delta: of the claim.
-    """
-    _check_counts(canaries, guesses, correct)
-    if correct == 0:
-        return 1.0
-    truthful = float(special.expit(epsilon))
-    p_value = float(stats.binom.sf(correct - 1, guesses, truthful))
-    if delta > 0:
-        below = stats.binom.pmf(np.arange(correct - 1, -1, -1), guesses, truthful)
-        steepest = float((np.cumsum(below) / np.arange(1, correct + 1)).max())
-        p_value += 2 * canaries * delta * steepest
-    return min(1.0, p_value)
 
 
 def compute_tradeoff_p_value(*, canaries: int, guesses: int, correct: int, least_fpr: LeastFpr) -> float:
