@@ -8,15 +8,20 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 import pytest
+from tests.auditing.copied_records import TABLE, make_table
 
 from sundog.auditing.attack import Attack
 from sundog.auditing.attacks.attack_list import list_attacks
+from sundog.auditing.attacks.density_ratio import RareDensityRatio
+from sundog.auditing.attacks.exact_match import ExactMatch
 from sundog.auditing.attacks.known_members import BlindClassifier
+from sundog.auditing.attacks.singling_out import SinglingOut
 from sundog.auditing.audit_inputs import AuditInputs, Sample
 from sundog.auditing.candidates import make_folds
 from sundog.auditing.guess_p_value import compute_split_p_value
 from sundog.auditing.membership import run_attacks
 from sundog.auditing.threat_model import Knowledge, ThreatModel
+from sundog.data.reading.read import encode, read
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.progress import silent
@@ -157,3 +162,15 @@ def test_folds_say_nothing_about_membership() -> None:
         counts.append(int(folds[0].members.sum()))
     assert np.mean(counts) == pytest.approx(10, abs=0.5)
     assert np.var(counts) == pytest.approx(20 * 0.25 * 20 / 39, rel=0.35)
+
+
+@pytest.mark.parametrize("attack", [ExactMatch(), SinglingOut(), RareDensityRatio()], ids=lambda attack: attack.name)
+def test_which_candidates_are_guessed_about_depends_on_them_alone(attack: Attack) -> None:
+    rng = np.random.default_rng(0)
+    candidates, reference, *released = (encode(read(make_table(rng, 200), TABLE), TABLE) for _ in range(4))
+    guessed = []
+    for synthetic in released:
+        threat = ThreatModel({Knowledge.SYNTHETIC: synthetic, Knowledge.REFERENCE: reference})
+        guessed.append(~np.isnan(attack.score(threat, candidates, np.random.default_rng(1))))
+    assert (guessed[0] == guessed[1]).all()
+    assert guessed[0].sum() == 40
