@@ -19,7 +19,19 @@ SOURCE = Path(sundog.__file__).parent
 TESTS = Path(__file__).parent
 BENCHMARKS = TESTS.parent / "benchmarks"
 
-FOLDERS = ("privacy", "data", "training", "models", "mixture", "release", "fit", "evaluation", "demo", "cli")
+FOLDERS = (
+    "privacy",
+    "data",
+    "training",
+    "models",
+    "mixture",
+    "release",
+    "fit",
+    "evaluation",
+    "auditing",
+    "demo",
+    "cli",
+)
 ENTRANCES = {"sundog", "sundog.__main__"}  # the public names and the program, which may import from any folder
 
 # `Schema.draft(df)` is public, and drafting reads data, which takes a schema.

@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sundog.auditing.auditor import audit
     from sundog.data.schema import Schema
     from sundog.errors import SundogError
     from sundog.evaluation.evaluator import evaluate
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["Ledger", "Release", "Schema", "SundogError", "Synthesizer", "__version__", "evaluate"]
+__all__ = ["Ledger", "Release", "Schema", "SundogError", "Synthesizer", "__version__", "audit", "evaluate"]
 
 # Loaded when first asked for: `import sundog` is instant, and never imports what the caller does not use.
 _HOME = {
+    "audit": "sundog.auditing.auditor",
     "evaluate": "sundog.evaluation.evaluator",
     "Ledger": "sundog.privacy.ledger",
     "Release": "sundog.release.release",

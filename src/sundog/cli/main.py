@@ -1,7 +1,7 @@
 """The program `sundog`: its commands, exit codes and error messages.
 
-Exit codes: 0 done; 1 the answer is no (`verify`, `sign`, `ledger`); 2 bad input, reported in one line; 3 a release adds
-up but was not checked against a known key (`verify`); 130 interrupted.
+Exit codes: 0 done; 1 the answer is no (`verify`, `sign`, `ledger`, `audit`); 2 bad input, reported in one line; 3 a
+release adds up but was not checked against a known key (`verify`); 130 interrupted.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import typer
 
 from sundog.cli import (
+    audit,
     certificate,
     compare,
     demo,
@@ -51,6 +52,7 @@ for command in (
     certificate,
     verify,
     evaluate,
+    audit,
     compare,
     models,
     plan,

@@ -79,6 +79,11 @@ class Bins:
         """
         return allowed.count(self._first, self._last) / (self._last - self._first + 1.0)
 
+    @cached_property
+    def widths(self) -> NDArray[np.int64]:
+        """The number of codes in each bin, the null bin included."""
+        return self._last - self._first + 1
+
     @property
     def _is_identity(self) -> bool:
         return len(self.starts) == self.size

@@ -97,7 +97,7 @@ def read_inputs(request: EvaluationRequest, *, whole_holdout: bool = False) -> I
         test = held_out
     else:
         test = subsample(held_out, request.rows, make_rng(request.seed, "test rows"))
-    drawn, made = _read_synthetic(request, release, shared)
+    drawn, made = read_synthetic(request.synthetic, release, shared, n=request.n, rows=request.rows, seed=request.seed)
     counts = {"real": len(real), "held-out": 0 if held_out is None else len(held_out), "synthetic": made}
     used = {"real": len(train), "held-out": len(test), "synthetic": len(drawn)}
     _refuse_few(counts, used)
@@ -131,20 +131,30 @@ def load_release(synthetic: Any) -> Release | None:
     return Release.load(synthetic) if is_file else None
 
 
-def _read_synthetic(request: EvaluationRequest, release: Release | None, schema: Schema) -> tuple[Records, int]:
+def read_synthetic(
+    source: Any, release: Release | None, schema: Schema, *, n: int | None, rows: int, seed: int
+) -> tuple[Records, int]:
     """Return the synthetic records, and how many there were before a subset was chosen.
 
     By default as many records are drawn as the release says it was fitted on: published figures must not reveal the
     exact number of real records.
+
+    Args:
+        source: the records, if they are not drawn from a release.
+        release: the release, if there is one.
+        schema: of the records.
+        n: how many to draw from a release.
+        rows: the most records to use.
+        seed: fixes what is drawn.
     """
     if release is not None:
-        count = min(request.n or release.records or request.rows, request.rows)
-        return concatenate(list(release.batches(count, seed=request.seed))), count
+        count = min(n or release.records or rows, rows)
+        return concatenate(list(release.batches(count, seed=seed))), count
     ownerless = schema.model_copy(update={"unit": None, "cap": 1})
-    raw = read(request.synthetic, ownerless, private=False)
-    if raw.count <= request.rows:
+    raw = read(source, ownerless, private=False)
+    if raw.count <= rows:
         return encode(raw, ownerless), raw.count
-    place = choose_rows(raw.count, request.rows, make_rng(request.seed, "synthetic rows"))
+    place = choose_rows(raw.count, rows, make_rng(seed, "synthetic rows"))
     return encode(raw.take(place), ownerless), raw.count
 
 

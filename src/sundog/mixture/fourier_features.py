@@ -25,6 +25,7 @@ from torch.nn import functional
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.models.neural.features import Compact, Features
+from sundog.privacy.draws import PairingDraw
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.mechanisms import noisy_quantiles
 from sundog.training.batches.examples import Device
@@ -167,7 +168,7 @@ def measure_median_distance(
     True
     """
     finest = _find_resolution(features.schema)
-    order = ledger.noise.permutation(len(records))
+    order = ledger.noise.hide(PairingDraw(len(records)), lambda: ledger.noise.permutation(len(records)))
     codes = np.floor(_compute_distances(features, records, order) / finest).astype(np.int64)
     (code,) = noisy_quantiles(codes, [0.5], size=_DISTANCES, epsilon=epsilon, ledger=ledger, purpose=purpose)
     return max(1, code) * finest

@@ -25,7 +25,7 @@ from sundog.mixture.released import CLUSTER, ReleasedMixture, join_components, m
 from sundog.models.neural.features import Features, join_codes
 from sundog.models.neural.network_training import warm_up
 from sundog.models.neural.noisy_means import calibrate_share
-from sundog.models.protocol import Codes, FitContext, Parts, PartsModel, Plan, State, Where, to_code_set
+from sundog.models.protocol import Codes, FitContext, HasLogDensity, Parts, PartsModel, Plan, State, Where, to_code_set
 from sundog.models.registry import get_model
 from sundog.privacy.accountant import compute_epsilon
 from sundog.privacy.events import Charge, Gaussian
@@ -140,6 +140,14 @@ class Mixture:
     def log_evidence(self, where: Where) -> float:
         """Return the logarithm of the probability of the conditions."""
         return float(_sum_logs(self._compute_log_joint(where)))
+
+    def log_density(self, records: Records) -> Floats:
+        """Return the log-density of each record; the components must have densities with the same constant."""
+        components = [component for component in self.components if isinstance(component, HasLogDensity)]
+        if len(components) < len(self.components):
+            raise DataError(f"a {self.components[0].name} model has no density; leave the likelihood out")
+        logs = [component.log_density(records) for component in components]
+        return np.asarray(np.logaddexp.reduce(np.array(logs) + _take_log(self.weights)[:, None], axis=0))
 
     def _compute_chances(self, where: Where) -> Floats:
         chosen = self._mark_allowed(where)

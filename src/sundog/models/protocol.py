@@ -78,6 +78,13 @@ class Parts:
         return cls(None, (records,))
 
 
+class TrainingCanaries(Protocol):
+    """Examples with known gradients, planted in a training that is audited and not released (auditing/canaries)."""
+
+    def install(self, step: Any, examples: Any, training: Any) -> tuple[Any, Any]:
+        """Return the step and the examples with canaries among them, given those of a training and its plan."""
+
+
 @dataclass(frozen=True)
 class FitContext:
     """How a model is fitted; nothing here changes what is spent.
@@ -89,6 +96,7 @@ class FitContext:
         device: where to train.
         show_loss: report the loss on private records to `progress`. That is NOT PRIVATE: for the curator's eyes only.
         public: public records, for models that can use them.
+        canaries: planted in the training of networks, for an audit; None in every fit that is released.
     """
 
     seed: int | None = None
@@ -97,6 +105,7 @@ class FitContext:
     device: str = "cpu"
     show_loss: bool = False
     public: Records | None = None
+    canaries: TrainingCanaries | None = None
 
 
 class Model(Protocol):
@@ -148,6 +157,14 @@ class PartsModel(Model, Protocol):
 
     def log_evidence(self, where: Where) -> float:
         """Return an estimate of the logarithm of the probability that a record satisfies `where`."""
+
+
+@runtime_checkable
+class HasLogDensity(Protocol):
+    """A fitted model that tells how probable a record is; audits ask it."""
+
+    def log_density(self, records: Records) -> npt.NDArray[np.float64]:
+        """Return the logarithm of the density of each record, up to a constant that is the same for all of them."""
 
 
 @runtime_checkable

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from sundog.privacy.analytic_gaussian import compute_gaussian_delta, compute_gaussian_epsilon
@@ -129,6 +129,31 @@ def compute_delta(charges: Iterable[Charge], *, epsilon: float) -> float:
         return 1.0
     found = whole.compute_delta(epsilon)
     return found if sum(totals.values()) == 1 else min(1.0, found + _bound_fft_error(totals))
+
+
+def compute_privacy_profile(charges: Iterable[Charge], epsilons: Sequence[float]) -> tuple[list[float], list[float]]:
+    """Return the smallest δ at each ε for the removal of a record and for its addition, by PLD.
+
+    >>> charges = [Charge(event=SampledGaussian(noise_multiplier=1.0, sample_rate=0.1), purpose="test")]
+    >>> removal, addition = compute_privacy_profile(charges, [0.0, 0.1])
+    >>> [round(delta, 4) for delta in (*removal, *addition)]
+    [0.0383, 0.0185, 0.0383, 0.0]
+    """
+    totals = _count_events(charges)
+    gaussian = _merge_gaussians(totals)
+    if not totals or gaussian is not None:
+        both = [compute_gaussian_delta(noise_multiplier=gaussian, epsilon=e) if gaussian else 0.0 for e in epsilons]
+        return both, both
+    losses: dict[Event, int] = {event: count for event, count in totals.items() if not isinstance(event, Failure)}
+    quick = compute_epsilon_by_orders(losses, 1e-9, "rdp") if losses else 0.0
+    whole = None if _is_beyond_pld(totals, quick) else _compose(totals, _choose_grid(totals, quick))
+    if whole is None:
+        return [1.0] * len(epsilons), [1.0] * len(epsilons)
+    error = _bound_fft_error(totals) if sum(totals.values()) > 1 else 0.0
+    removal, addition = (
+        [min(1.0, pmf.compute_delta(epsilon) + error) for epsilon in epsilons] for pmf in (whole.remove, whole.add)
+    )
+    return removal, addition
 
 
 def _count_events(charges: Iterable[Charge]) -> dict[Event, int]:

@@ -214,6 +214,7 @@ class Ledger:
         with self._lock(to_write=True):
             self._check_all(charges)
             self._record(Entry(run=self.name, time=_format_now(), private=self.noise.private, charges=charges))
+        self.noise.note_charges(charges, paid=True)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the whole ledger as plain JSON values."""

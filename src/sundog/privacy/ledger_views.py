@@ -66,6 +66,7 @@ class Prepaid(_View):
         if due:
             super().spend(*due)
         self._unused = unused  # all or none: a refused charge uses up nothing
+        self.noise.note_charges(charges, paid=False)
 
 
 class Disjoint(_View):
@@ -101,6 +102,7 @@ class Disjoint(_View):
         elif self._made[self._place] != charges:
             raise LedgerError("parts of the data that share one charge must measure the same things in the same order")
         self._place += 1
+        self.noise.note_charges(charges, paid=False)
 
     def check(self, *charges: Charge) -> None:
         """Raise if the charges could not be made, unless other parts have made all of them."""

@@ -15,7 +15,8 @@ import hashlib
 import os
 import secrets
 import threading
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +25,11 @@ if TYPE_CHECKING:
     from torch import Generator, Tensor
 
     from sundog.privacy.chacha import DeviceNormals
+    from sundog.privacy.draws import Draw, HiddenDraw
+    from sundog.privacy.events import Charge
     from sundog.privacy.normals import Keystream
 
+R = TypeVar("R")
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
@@ -99,6 +103,19 @@ class NoiseSource:
             return self
         digest = hashlib.sha256(repr((self._seed, *names)).encode()).digest()
         return NoiseSource.seeded(int.from_bytes(digest[:16], "little"))
+
+    # --- what an audit sees: in production these do nothing but call the function ---
+
+    def release(self, draw: Draw, compute: Callable[[], R]) -> R:  # noqa: ARG002
+        """Return `compute()`: what a mechanism releases. All noise is added, and all choices are made, in here."""
+        return compute()
+
+    def hide(self, draw: HiddenDraw, compute: Callable[[], R]) -> R:  # noqa: ARG002
+        """Return `compute()`: secret random numbers, each of which belongs to one record."""
+        return compute()
+
+    def note_charges(self, charges: Iterable[Charge], *, paid: bool) -> None:
+        """Take note that measurements are charged next; `paid` if the ledger recorded it just now."""
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a noise source cannot be copied or pickled: two copies would draw the same noise")

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from sundog.errors import SundogError
+from sundog.privacy.draws import GaussianDraw
 from sundog.privacy.noise import NoiseSource
 from sundog.training.batches.examples import Padded, list_leaves
 from sundog.training.clipping import ClipPolicy
@@ -140,7 +141,11 @@ class PrivateStep:
     def take(self, pieces: Iterable[Any]) -> None:
         """Take the step with the noise that was drawn; each call needs fresh noise."""
         started = time.thread_time()
-        *private, _ = self._measure(pieces, "when needed")
+        sums, measured, _ = self._clip_and_sum(pieces, "when needed")
+        exact = sums if measured is None else [*sums, measured]
+        deviations = self._compute_deviations()
+        noisy = self.noise.release(GaussianDraw(exact, deviations), lambda: self._add_noise(exact, deviations))
+        private = self._average(noisy)
         self.seconds += time.thread_time() - started
         self.taken += 1
         self._apply_gradients(private, self.optimizer.step)
@@ -174,16 +179,20 @@ class PrivateStep:
         internal use only, whether the sums are finite.
         """
         sums, measured, usable = self._clip_and_sum(pieces, masks)
-        *normals, side = self._noise.split()
+        exact = sums if measured is None else [*sums, measured]
+        return [*self._average(self._add_noise(exact, self._compute_deviations())), usable]
+
+    def _compute_deviations(self) -> list[Any]:
+        """Return the standard deviation of the noise in each parameter's sum, and in the policy's measurement."""
         multiplier = compute_gradient_multiplier(self.noise_multiplier, self.policy.measurement_noise)
         scales = compute_noise_scales(self.groups, self.policy.bounds, multiplier)
-        noisy = [
-            self._average(total, part.view_as(total) * scales[group])
-            for total, part, group in zip(sums, normals, self.groups.of, strict=True)
-        ]
-        if measured is not None and self.policy.measurement_noise is not None:
-            noisy.append(measured + self.policy.measurement_noise * side)
-        return [*noisy, usable]
+        found: list[Any] = [scales[group] for group in self.groups.of]
+        return found if self.policy.measurement_noise is None else [*found, self.policy.measurement_noise]
+
+    def _add_noise(self, exact: list[Tensor], deviations: list[Any]) -> list[Tensor]:
+        """Return what was measured, with the noise that was drawn."""
+        parts = zip(exact, self._noise.split(), deviations, strict=False)  # noise may have an empty part at the end
+        return [(part.view_as(total) * deviation).add_(total) for total, part, deviation in parts]
 
     def _clip_and_sum(self, pieces: Iterable[Any], masks: Masks) -> tuple[list[Tensor], Tensor | None, Tensor]:
         sums: list[Tensor] = []
@@ -203,9 +212,12 @@ class PrivateStep:
             raise ValueError("a step needs at least one piece; an empty batch is one empty piece")
         return sums, measured, usable
 
-    def _average(self, total: Tensor, noise: Tensor) -> Tensor:
+    def _average(self, noisy: list[Tensor]) -> list[Tensor]:
+        """Divide the noisy gradients, which come first, by the expected batch size."""
         batch = self.expected_batch
-        return noise.add_(total).div_(batch.view(-1, *[1] * (total.dim() - 1)) if isinstance(batch, Tensor) else batch)
+        for total in noisy[: len(self.groups.parameters)]:
+            total.div_(batch.view(-1, *[1] * (total.dim() - 1)) if isinstance(batch, Tensor) else batch)
+        return noisy
 
 
 def can_compile(piece: Any) -> bool:

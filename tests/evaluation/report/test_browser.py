@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
+from tests.auditing.report.sample_audit import make_audit, make_hostile_audit
 from tests.evaluation.report.sample_report import make_hostile_sample, make_sample
 
+from sundog.auditing.report.audit_page import render_audit_page
 from sundog.evaluation.report.report_page import render_page
 from sundog.evaluation.report.side_by_side_page import render_side_by_side
 
@@ -25,6 +27,8 @@ PAGES = {
     "page": lambda: render_page(make_sample()),
     "compare": lambda: render_side_by_side([make_sample(f"adult-{e}", e, shift=e / 100) for e in (0.1, 1.0, 3.0, 8.0)]),
     "hostile": lambda: render_page(make_hostile_sample()),
+    "audit": lambda: render_audit_page(make_audit()),
+    "hostile audit": lambda: render_audit_page(make_hostile_audit()),
 }
 ADDRESS = "http://127.0.0.1:9/x.png"
 Theme = Literal["light", "dark"]
@@ -129,6 +133,14 @@ def test_it_is_shown_whole_and_readable(name: str, files: dict[str, Path], scree
     assert 4.5 <= contrast < 100, where
 
 
+def test_an_attack_explains_itself_on_demand(files: dict[str, Path], plain: Page) -> None:
+    Visit(plain, files["audit"])
+    description = plain.get_by_text("value by value")
+    assert not description.is_visible()
+    plain.get_by_text("exact-match", exact=True).first.click()
+    assert description.is_visible()
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_page_follows_the_theme(theme: Theme, files: dict[str, Path], plain: Page) -> None:
     plain.emulate_media(color_scheme=theme)
@@ -158,8 +170,9 @@ def test_a_measure_explains_itself_on_demand(files: dict[str, Path], plain: Page
     assert meaning.is_visible()
 
 
-def test_markup_in_data_does_nothing(files: dict[str, Path], plain: Page) -> None:
-    visit = Visit(plain, files["hostile"])
+@pytest.mark.parametrize("name", ["hostile", "hostile audit"])
+def test_markup_in_data_does_nothing(name: str, files: dict[str, Path], plain: Page) -> None:
+    visit = Visit(plain, files[name])
     assert visit.said == []
     assert visit.ask("document.scripts.length") == 0
     assert (

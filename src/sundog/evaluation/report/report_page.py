@@ -60,7 +60,7 @@ def render_page(report: ReportContent) -> str:
             "header",
             tag("p", "Evaluation of synthetic data", class_="kicker"),
             tag("h1", report.name),
-            _render_guarantee(report.certificate),
+            render_guarantee(report.certificate),
             render_banner() if private else None,
         ),
         tag(
@@ -72,8 +72,8 @@ def render_page(report: ReportContent) -> str:
             _render_published(report),
             tag("p", READING, class_="reading") if private else None,
             *(_render_section(section, standing, place) for place, section in enumerate(report.sections)),
-            _render_certificate_section(report.certificate),
-            tag("section", tag("h2", "Settings"), render_settings(report)),
+            render_certificate_section(report.certificate),
+            tag("section", tag("h2", "Settings"), render_settings({"evaluated": report.name, **report.about})),
         ),
         tag("footer", tag("p", "Made by sundog.")),
         private=private,
@@ -96,9 +96,8 @@ def render_certificate(of: Certificate, summary: str, *, opened: bool) -> Html:
     return tag("details", tag("summary", summary), shown, open=opened)
 
 
-def render_settings(report: ReportContent) -> Html:
+def render_settings(known: Mapping[str, str | int | float | None]) -> Html:
     """Render what is needed to get the same figures."""
-    known = {"evaluated": report.name, **report.about}
     pairs = [
         tag("div", tag("dt", key), tag("dd", _format_setting(key, value)))
         for key, value in known.items()
@@ -107,14 +106,16 @@ def render_settings(report: ReportContent) -> Html:
     return tag("dl", *pairs)
 
 
-def _render_certificate_section(of: Certificate | None) -> Html:
+def render_certificate_section(of: Certificate | None) -> Html:
+    """Render the certificate in a section of its own, opened if it is short."""
     if of is None:
         return Html()
     short = str(of).count("\n") < _SHORT
     return tag("section", tag("h2", "Certificate"), render_certificate(of, "Guarantee and cost", opened=short))
 
 
-def _render_guarantee(of: Certificate | None) -> Html:
+def render_guarantee(of: Certificate | None) -> Html:
+    """Render the budget and whom it protects, or that there is no certificate."""
     if of is None:
         return tag("p", "No certificate: this data has no known privacy guarantee.", class_="promise")
     words = f"{describe_guarantee(of)}; protects {of.who}."

@@ -53,7 +53,7 @@ def render_side_by_side(reports: Sequence[ReportContent]) -> str:
             tag(
                 "section",
                 tag("h2", "Settings"),
-                *(_render_details(report.name, render_settings(report)) for report in reports),
+                *map(_render_report_settings, reports),
             ),
         ),
         tag("footer", tag("p", "Made by sundog.")),
@@ -92,6 +92,10 @@ def _render_certificates(reports: Sequence[ReportContent]) -> Html:
         if report.certificate is not None
     ]
     return tag("section", tag("h2", "Certificates"), *shown) if shown else Html()
+
+
+def _render_report_settings(report: ReportContent) -> Html:
+    return _render_details(report.name, render_settings({"evaluated": report.name, **report.about}))
 
 
 def _render_details(summary: str, shown: Html) -> Html:

@@ -19,6 +19,8 @@ from sundog.models.systematic_sampling import draw_cells
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
+_LARGEST = 1 - 1e-12  # probability of an item whose absence is not impossible
+
 
 class Marginal(ABC):
     """The one-way marginal of a column."""
@@ -53,6 +55,10 @@ class Marginal(ABC):
     @abstractmethod
     def to_probabilities(self, counts: Floats | Integers, total: int) -> Floats:
         """Return the probabilities nearest to noisy counts of `total` records."""
+
+    @abstractmethod
+    def compute_log_density(self, p: Floats, codes: Any) -> Floats:
+        """Return the log-probability of the codes of each record; −∞ for what is impossible."""
 
     @abstractmethod
     def draw(self, p: Floats, n: int, rng: np.random.Generator, within: CodeSet | None = None) -> Any:
@@ -126,6 +132,17 @@ class CellMarginal(Marginal):
         """Return the nearest point of the simplex."""
         return to_simplex(counts / total)
 
+    def compute_log_density(self, p: Floats, codes: Any) -> Floats:
+        """Return the log-probability of the bins, and of each code in its bin, summed over all positions."""
+        bins, positions = self._bins, self.touched
+        with np.errstate(divide="ignore"):
+            logs = np.log(p.reshape(positions, bins.count)) - np.log(bins.widths)
+        found, rows = np.zeros(len(codes)), max(1, 2**22 // positions)
+        for start in range(0, len(codes), rows):
+            own = bins.to_bins(codes[start : start + rows].reshape(-1, positions))
+            found[start : start + rows] = logs[np.arange(positions), own].sum(axis=1)
+        return found
+
     def draw(self, p: Floats, n: int, rng: np.random.Generator, within: CodeSet | None = None) -> Any:
         """Draw a bin for each record and position, and a code inside it."""
         p = p if within is None else _restrict(p, self._bins.compute_shares(within))
@@ -169,6 +186,12 @@ class ItemMarginal(Marginal):
     def to_probabilities(self, counts: Floats | Integers, total: int) -> Floats:
         """Return the share of records that hold each item."""
         return np.asarray(np.clip(counts[:-1] / total, 0.0, 1.0))
+
+    def compute_log_density(self, p: Floats, codes: Any) -> Floats:
+        """Return the log-probability of independent items, as if no set were too large."""
+        with np.errstate(divide="ignore"):
+            held, missing = np.log(p), np.log1p(-np.minimum(p, _LARGEST))
+        return np.asarray(missing.sum() + codes.astype(np.float64) @ (held - missing))
 
     def draw(self, p: Floats, n: int, rng: np.random.Generator, within: CodeSet | None = None) -> Any:  # noqa: ARG002
         """Draw which sets hold each item, in proportion to its probability."""

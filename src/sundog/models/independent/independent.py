@@ -134,6 +134,15 @@ class Independent:
             total += math.log(max(float(self.marginals[name] @ shares), _LEAST))
         return total
 
+    def log_density(self, records: Records) -> Floats:
+        """Return the logarithm of the probability of each record."""
+        parts = (get_marginal(self.schema.columns[name]) for name in self.marginals)
+        logs = [
+            marginal.compute_log_density(p, records.codes[name])
+            for marginal, (name, p) in zip(parts, self.marginals.items(), strict=True)
+        ]
+        return np.asarray(np.sum(logs, axis=0))
+
     def state(self) -> State:
         """Return the marginals, by the place of their column."""
         return State(

@@ -42,7 +42,7 @@ from sundog.models.marginals.rule_acceptance import estimate_acceptance, is_part
 from sundog.models.marginals.variable import Variable, choose_groups, group_bins
 from sundog.privacy.events import DiscreteGaussian, Pure
 from sundog.privacy.ledger import Ledger
-from sundog.privacy.mechanisms.counts import Histogram, draw_histogram_noise
+from sundog.privacy.mechanisms.counts import Histogram, add_histogram_noise
 
 Integers = npt.NDArray[np.int64]
 
@@ -162,7 +162,7 @@ class Learner:
             chosen = choose_by_exponential_mechanism(gains, growing, each.cliques, scale=scale, noise=ledger.noise)
             return chosen, growing.order
         assert isinstance(event, DiscreteGaussian)  # noqa: S101  as planned
-        noisy = draw_histogram_noise(Histogram(scores, event.sigma, each.choice.purpose), ledger) + scores
+        noisy = add_histogram_noise(Histogram(scores, event.sigma, each.choice.purpose), ledger)
         largest = event.sigma * math.sqrt(2 * math.log(max(2, len(scores))))  # about, of the noise
         gains = self._compute_gains(candidates, noisy, unexplained)
         return choose_by_scores(gains, growing, each.cliques, least=_CAUTION * largest), growing.order
@@ -201,7 +201,7 @@ class Learner:
         else:
             exact = count_cliques(self._values, self.sizes, [clique])[clique]
         slots = Histogram(units * exact, each.sigma, "marginals", contribution=units * self.cap)
-        return slots.counts + draw_histogram_noise(slots, ledger)
+        return add_histogram_noise(slots, ledger)
 
     def learn(self, each: Round, clique: Clique, units: int, noisy: Integers) -> None:
         """Take note of a measurement."""

@@ -44,7 +44,7 @@ from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.ledger_views import Disjoint
 from sundog.privacy.measure_once import Arrays, check_unpaid, measure_once
-from sundog.privacy.mechanisms.counts import Histogram, draw_histogram_noise
+from sundog.privacy.mechanisms.counts import Histogram, add_histogram_noise
 
 Integers = npt.NDArray[np.int64]
 
@@ -175,6 +175,21 @@ class Marginals:
         """Return the logarithm of the probability that a record satisfies the conditions."""
         return self._condition(where).log_partition - self._calibrated.log_partition
 
+    def log_density(self, records: Records) -> Floats:
+        """Return the logarithm of the probability of each record, exactly; −∞ where it is impossible."""
+        codes, tree = records.codes, self._tree
+        groups = [variable.encode(codes[name]) for name, variable in self._variables.items()]
+        total = np.zeros(len(records))
+        for place, conditional in enumerate(self._calibrated.conditionals):
+            with np.errstate(divide="ignore"):
+                total += np.log(conditional[tuple(groups[axis] for axis in tree.scope(place))])
+        for name, column in self.schema.columns.items():
+            if name in self._variables:
+                total += self._variables[name].compute_log_shares(codes[name])
+            else:
+                total += get_marginal(column).compute_log_density(self.marginals[name], codes[name])
+        return total
+
     def _condition(self, where: Where) -> Calibrated:
         """Return the model of the records that satisfy the conditions."""
         places = {name: place for place, name in enumerate(self._variables)}
@@ -245,7 +260,7 @@ def _measure_columns(
             own.spend(*charges)
             for place, (name, noise) in enumerate(sigma.items()):
                 histogram = Histogram(counts[name], noise, name, contribution=cap)
-                found[f"{number}.{place}"] = histogram.counts + draw_histogram_noise(histogram, own)
+                found[f"{number}.{place}"] = add_histogram_noise(histogram, own)
         return found
 
     noisy = measure_once("columns", charges, measure, ledger, context.checkpoint) if charges else {}
@@ -295,7 +310,7 @@ def _run_round(
         found: Arrays = {}
         for place, (learner, own) in enumerate(zip(learners, Disjoint.split(ledger, len(learners)), strict=True)):
             own.spend(measured_charge)
-            for index, (clique, units) in enumerate(learner.divide(each, _read_cliques(chosen, place)).items()):
+            for index, (clique, units) in enumerate(learner.divide(each, list_chosen(chosen, place)).items()):
                 found[f"{place}.{index}"] = learner.measure(each, clique, units, own)
         return found
 
@@ -303,15 +318,15 @@ def _run_round(
     units = []
     for place, learner in enumerate(learners):
         learner.order = tuple(chosen[f"{place}.order"].tolist())
-        own_units = learner.divide(each, _read_cliques(chosen, place))
+        own_units = learner.divide(each, list_chosen(chosen, place))
         for index, (clique, count) in enumerate(own_units.items()):
             learner.learn(each, clique, count, tables[f"{place}.{index}"])
         units.append(own_units)
     return units
 
 
-def _read_cliques(chosen: Arrays, place: int) -> list[Clique]:
-    """Return the pairs that were chosen in a part."""
+def list_chosen(chosen: Arrays, place: int) -> list[Clique]:
+    """Return the marginals that were chosen in a part."""
     cliques: list[Clique] = []
     while (found := chosen.get(f"{place}.{len(cliques)}")) is not None:
         cliques.append(tuple(int(v) for v in found))

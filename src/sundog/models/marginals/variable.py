@@ -78,6 +78,12 @@ class Variable:
         """Return the probability that a code of each group is in the set."""
         return self._sum_by_group(self._weigh_bins(within)) / self._sum_by_group(self._weigh_bins(None))
 
+    def compute_log_shares(self, codes: npt.NDArray[Any]) -> Floats:
+        """Return the log-probability of each code, given its group."""
+        weights = self._weigh_bins(None)
+        logs = np.log(weights / self._sum_by_group(weights)[self.groups]) - np.log(self.bins.widths)
+        return np.asarray(logs[self.bins.to_bins(codes)])
+
     def sum_groups(self, counts: Floats) -> Floats:
         """Return the counts of the groups from those of the bins."""
         return self._sum_by_group(counts)

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from sundog.data.code_set import CodeSet
+from sundog.data.records import Records
 from sundog.models.neural.features import Features, join_codes
 from sundog.models.neural.network_training import LARGEST_LOGIT
 from sundog.models.protocol import Codes, Where
@@ -24,6 +25,7 @@ from sundog.training.speed.threads import use_one_thread
 Inputs = npt.NDArray[np.float32]
 _CANDIDATES, _FEWEST_CANDIDATES = 16, 4096  # for each conditioned record, and for all of them
 _FEW, _MANY = 256, 4096  # for an average
+_DRAWS, _COMPARED = 4096, 1024  # from the prior, for a density; and records at a time
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,19 @@ class DecoderSampler:
             fit = self._score_candidates(_FEWEST_CANDIDATES, 0, where)
             self._evidence[key] = float(fit.logsumexp(dim=0)) - math.log(_FEWEST_CANDIDATES)
         return self._evidence[key]
+
+    @use_one_thread()
+    @torch.no_grad()
+    def log_density(self, records: Records) -> npt.NDArray[np.float64]:
+        """Return an estimate of the log-density of each record: its mean likelihood over draws from the prior."""
+        logits = self.logits(self.draw_inputs(_DRAWS, np.random.default_rng(0), {}))
+        examples = self.features.to_examples(records)
+        found = [np.zeros(0)]
+        for start in range(0, len(records), _COMPARED):
+            x = examples.take_vectors(np.arange(start, min(start + _COMPARED, len(records))))
+            fit = self.features.compare_all(logits, x)
+            found.append((fit.logsumexp(dim=1) - math.log(_DRAWS)).double().numpy())
+        return np.concatenate(found)
 
     def draw_inputs(self, n: int, rng: np.random.Generator, where: Where) -> Inputs:
         """Draw latent variables from the prior, and a condition for each."""

@@ -129,6 +129,15 @@ class Features:
             total = total - missing.sum(dim=-1)
         return total
 
+    def compare_all(self, logits: Tensor, x: Tensor) -> Tensor:
+        """Return the log-likelihood of each vector under each row of logits: (vectors, rows)."""
+        normaliser = self.loss(logits, torch.zeros_like(logits))
+        total = x @ logits.T - normaliser
+        count = self.width - self._gaps
+        if count:  # a missing intensity has no likelihood
+            total = total + x[:, self._gaps :] @ functional.softplus(logits[:, self._levels : self._levels + count]).T
+        return total
+
     def log_likelihood(self, logits: Tensor, where: Where) -> Tensor:
         """Return the log-probability that scalar columns have allowed codes."""
         total = torch.zeros(logits.shape[:-1], device=logits.device)

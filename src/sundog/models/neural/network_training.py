@@ -313,6 +313,8 @@ def run_training(
     **options: Any,
 ) -> Trainer:
     """Take all steps of a training, and return its trainer; `options` are further ones of `Trainer`."""
+    if context.canaries is not None:
+        step, examples = context.canaries.install(step, examples, training)
     trainer = Trainer(
         step,
         examples,

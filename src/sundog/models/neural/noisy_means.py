@@ -21,6 +21,7 @@ from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext, Parts
 from sundog.models.released import MEANS, NORM
 from sundog.privacy.calibration import find_noise_multiplier
+from sundog.privacy.draws import RowsDraw
 from sundog.privacy.events import Charge, Gaussian, Pure
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.measure_once import measure_once
@@ -129,7 +130,8 @@ def _measure_norm(features: Features, examples: Rows, parts: Parts, plan: MeansP
     longer = max(noise, error) / max(1.0, sum(parts.sizes))
     # A quantile is searched between values, and there is nothing between equal ones: so they are spread, each by a draw
     # of its own that does not depend on other records.
-    spread = np.concatenate([np.zeros(0), *squares]) - least - ledger.noise.uniform(len(examples))
+    own = ledger.noise.hide(RowsDraw(np.arange(len(examples))), lambda: ledger.noise.uniform(len(examples)))
+    spread = np.concatenate([np.zeros(0), *squares]) - least - own
     codes = np.ceil(_SPREAD * spread).astype(np.int64).clip(0)
     (code,) = noisy_quantiles(
         codes, [1 - min(0.5, longer)], size=size, epsilon=plan.norm_epsilon, ledger=ledger, purpose=NORM

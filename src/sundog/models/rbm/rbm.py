@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -147,6 +148,15 @@ class Rbm:
         logits = (self.network.logits(hidden.float()) for hidden in torch.split(self._free, self._rows))
         fit = torch.cat([self.features.log_likelihood(part, where) for part in logits]).double()
         return float(fit.logsumexp(dim=0)) - math.log(_EVIDENCE)
+
+    @use_one_thread()
+    @torch.no_grad()
+    def log_density(self, records: Records) -> npt.NDArray[np.float64]:
+        """Return minus the free energy of each record: its log-density up to a constant."""
+        examples, rows = self.features.to_examples(records), self._rows
+        parts = (np.arange(start, min(start + rows, len(records))) for start in range(0, len(records), rows))
+        energies = [self.network.free_energy(examples.take_vectors(part)).double().numpy() for part in parts]
+        return -np.concatenate([np.zeros(0), *energies])
 
     @cached_property
     def _free(self) -> Tensor:

@@ -11,6 +11,7 @@ Stein 1961).
 from __future__ import annotations
 
 import copy
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -23,6 +24,7 @@ from torch import Tensor, nn
 from sundog.models.neural.features import FeatureRows, Features
 from sundog.models.protocol import FitContext, Parts
 from sundog.models.released import LATENT
+from sundog.privacy.draws import RowsDraw
 from sundog.privacy.events import Charge, Gaussian
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.measure_once import measure_once
@@ -123,7 +125,8 @@ def _yield_moments(
             x: Tensor = features.to_dense(examples.take(index)).cpu().double()
             mean, log_variance = encoder(x).chunk(2, dim=-1)
             spread = (log_variance / 2).exp().numpy()
-            z = mean.numpy() + spread * draw.standard_normal(mean.shape)
+            normals = ledger.noise.hide(RowsDraw(index), functools.partial(draw.standard_normal, mean.shape))
+            z = mean.numpy() + spread * normals
             # How a matrix product rounds a row depends on how many rows there are beside it. No record may change the z
             # of another, so z is rounded to a grain that is far coarser than such differences.
             z = clip_rows(np.rint(z / _GRAIN) * _GRAIN, radius)

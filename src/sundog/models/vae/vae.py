@@ -19,6 +19,7 @@ from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -224,6 +225,10 @@ class Vae:
     def log_evidence(self, where: Where) -> float:
         """Return the logarithm of the probability of the conditions."""
         return self.sampler.log_evidence(where)
+
+    def log_density(self, records: Records) -> npt.NDArray[np.float64]:
+        """Return an estimate of the log-density of each record; intensities count as probabilities."""
+        return self.sampler.log_density(records)
 
     # --- the release ---
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sundog.privacy.draws import DiscreteGaussianDraw, DiscreteLaplaceDraw
 from sundog.privacy.events import Charge, DiscreteGaussian, DiscreteLaplace
 from sundog.privacy.ledger import Ledger
 
@@ -22,7 +23,9 @@ def noisy_count(count: int, *, epsilon: float, ledger: Ledger, purpose: str, con
     """
     rate = epsilon / contribution
     ledger.spend(Charge(event=DiscreteLaplace(rate=rate, sensitivity=contribution), purpose=purpose))
-    return count + int(ledger.noise.discrete_laplace(epsilon=rate, size=1)[0])
+    draw = DiscreteLaplaceDraw(np.array([count]), rate)
+    noisy = ledger.noise.release(draw, lambda: draw.exact + ledger.noise.discrete_laplace(epsilon=rate, size=1))
+    return int(noisy[0])
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ def compute_histogram_charge(*, sigma: float, purpose: str, touched: int, contri
 def noisy_histograms(histograms: Sequence[Histogram], *, ledger: Ledger) -> list[Integers]:
     """Measure several histograms; the ledger pays for all or none."""
     ledger.spend(*(histogram.charge for histogram in histograms))
-    return [histogram.counts + draw_histogram_noise(histogram, ledger) for histogram in histograms]
+    return [add_histogram_noise(histogram, ledger) for histogram in histograms]
 
 
 def noisy_histogram(
@@ -81,9 +84,15 @@ def noisy_histogram(
     return noisy_histograms([Histogram(counts, sigma, purpose, touched, contribution)], ledger=ledger)[0]
 
 
-def draw_histogram_noise(histogram: Histogram, ledger: Ledger) -> Integers:
-    """Draw the noise of each cell; the caller has paid for the histogram."""
-    total = np.zeros_like(histogram.counts)
-    for _ in range(histogram.contribution):
-        total += ledger.noise.discrete_gaussian(sigma=histogram.sigma, size=histogram.counts.shape)
-    return total
+def add_histogram_noise(histogram: Histogram, ledger: Ledger) -> Integers:
+    """Return the counts with noise in each cell; the caller has paid for the histogram."""
+
+    def compute() -> Integers:
+        total = histogram.counts.copy()
+        for _ in range(histogram.contribution):
+            total += ledger.noise.discrete_gaussian(sigma=histogram.sigma, size=histogram.counts.shape)
+        return total
+
+    return ledger.noise.release(
+        DiscreteGaussianDraw(histogram.counts, histogram.sigma, histogram.contribution), compute
+    )

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from sundog.privacy.draws import DiscreteLaplaceDraw, QuantileDraw
 from sundog.privacy.events import Charge, DiscreteLaplace, Event, Pure
 from sundog.privacy.ledger import Ledger
-from sundog.privacy.mechanisms.selection import draw_by_score
+from sundog.privacy.mechanisms.selection import sample_logits
 from sundog.privacy.noise import NoiseSource
 
 Floats = npt.NDArray[np.float64]
@@ -42,16 +43,21 @@ def noisy_quantiles(
     share = epsilon / len(probabilities)
     ledger.spend(Charge(event=Pure(epsilon=share), count=len(probabilities), purpose=purpose))
     ordered = np.sort(np.clip(codes, 0, size - 1))
-    return sorted(_draw_quantile(ordered, p, size, share / (2 * contribution), ledger.noise) for p in probabilities)
+    draws = [QuantileDraw(ordered, p, size, share / (2 * contribution)) for p in probabilities]
+    return sorted(_draw_quantile(draw, ledger.noise) for draw in draws)
 
 
-def _draw_quantile(ordered: Integers, p: float, size: int, weight: float, noise: NoiseSource) -> int:
-    edges = np.concatenate([[0], ordered + 1, [size]])  # gap i holds the codes with exactly i values below them
+def _draw_quantile(draw: QuantileDraw, noise: NoiseSource) -> int:
+    return noise.release(draw, lambda: _sample_quantile(draw, noise))
+
+
+def _sample_quantile(draw: QuantileDraw, noise: NoiseSource) -> int:
+    edges = np.concatenate([[0], draw.ordered + 1, [draw.size]])  # gap i: the codes with exactly i values below them
     widths = np.diff(edges)
-    n = len(ordered)
-    scores = -np.abs(np.arange(n + 1) - p * n)  # one record moves a score by at most max(p, 1 − p) ≤ 1
+    n = len(draw.ordered)
+    scores = -np.abs(np.arange(n + 1) - draw.p * n)  # one record moves a score by at most max(p, 1 − p) ≤ 1
     with np.errstate(divide="ignore"):  # an empty gap is never chosen
-        gap = draw_by_score(weight * scores + np.log(widths.astype(np.float64)), noise)
+        gap = sample_logits(draw.weight * scores + np.log(widths.astype(np.float64)), noise)
     return int(edges[gap] + math.floor(noise.uniform(1)[0] * widths[gap]))
 
 
@@ -70,7 +76,8 @@ def noisy_extent(
     rate = epsilon / contribution
     event: Event = DiscreteLaplace(rate=rate) if contribution == 1 else Pure(epsilon=epsilon)
     ledger.spend(Charge(event=event, purpose=purpose))
-    noisy = np.bincount(cells, minlength=size) + ledger.noise.discrete_laplace(epsilon=rate, size=size)
+    draw = DiscreteLaplaceDraw(np.bincount(cells, minlength=size), rate)
+    noisy = ledger.noise.release(draw, lambda: draw.exact + ledger.noise.discrete_laplace(epsilon=rate, size=size))
     present = np.flatnonzero(noisy > math.log(1000 * size) / rate)
     return (int(present[0]), int(present[-1])) if len(present) else None
 

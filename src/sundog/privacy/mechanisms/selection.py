@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from sundog.privacy.draws import ChoiceDraw, KeysDraw, PermuteAndFlipDraw
 from sundog.privacy.events import Charge, DiscreteLaplace, Event, Failure, Pure
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
@@ -30,6 +31,11 @@ def exponential_mechanism(scores: Floats, *, epsilon: float, sensitivity: float,
 
 def draw_by_score(logits: Floats, noise: NoiseSource) -> int:
     """Draw an index with probability ∝ exp(logit); the caller has paid for it."""
+    return noise.release(ChoiceDraw(logits), lambda: sample_logits(logits, noise))
+
+
+def sample_logits(logits: Floats, noise: NoiseSource) -> int:
+    """Draw an index with probability ∝ exp(logit), as part of a mechanism that describes the draw itself."""
     cumulative = np.cumsum(np.exp(logits - logits.max()))
     return int(np.searchsorted(cumulative, noise.uniform(1)[0] * cumulative[-1], side="right"))
 
@@ -44,10 +50,14 @@ def noisy_max(scores: Floats, *, epsilon: float, sensitivity: float, ledger: Led
     1
     """
     ledger.spend(Charge(event=Pure(epsilon=epsilon), purpose=purpose))
-    scores = np.asarray(scores, dtype=np.float64)
-    order = ledger.noise.permutation(len(scores))
-    heads = ledger.noise.coin((scores[order] - scores.max()) * (epsilon / (2 * sensitivity)))
-    return int(order[np.argmax(heads)])  # the first head in random order; the best one is always a head
+    logits = np.asarray(scores, dtype=np.float64) * (epsilon / (2 * sensitivity))
+
+    def flip() -> int:
+        order = ledger.noise.permutation(len(logits))
+        heads = ledger.noise.coin(logits[order] - logits.max())
+        return int(order[np.argmax(heads)])  # the first head in random order; the best one is always a head
+
+    return ledger.noise.release(PermuteAndFlipDraw(logits), flip)
 
 
 def stable_set(
@@ -67,10 +77,14 @@ def stable_set(
     # A unit changes one cell when it owns one record; with more, the worst case of any ε-DP mechanism is charged.
     event: Event = DiscreteLaplace(rate=rate) if contribution == 1 else Pure(epsilon=epsilon)
     ledger.spend(Charge(event=event, purpose=purpose), Charge(event=Failure(delta=delta), purpose=purpose))
-    keys = sorted(counts, key=repr)
-    noise = ledger.noise.discrete_laplace(epsilon=rate, size=len(keys))
     threshold = compute_stable_threshold(rate=rate, delta=delta, contribution=contribution)
-    return [key for key, extra in zip(keys, noise, strict=True) if counts[key] + extra >= threshold]
+
+    def compute() -> list[Key]:
+        keys = sorted(counts, key=repr)
+        noise = ledger.noise.discrete_laplace(epsilon=rate, size=len(keys))
+        return [key for key, extra in zip(keys, noise, strict=True) if counts[key] + extra >= threshold]
+
+    return ledger.noise.release(KeysDraw(counts, rate, threshold), compute)
 
 
 def compute_stable_threshold(*, rate: float, delta: float, contribution: int) -> int:

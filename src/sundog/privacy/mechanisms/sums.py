@@ -14,6 +14,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from sundog.privacy.draws import GaussianDraw
 from sundog.privacy.events import Charge, Gaussian
 from sundog.privacy.ledger import Ledger
 
@@ -48,7 +49,8 @@ def gaussian_sum(
     for start in range(0, len(vectors), _ROWS):
         rows = vectors[start : start + _ROWS].astype(np.float64)
         total += round_to_lattice(rows, clip_norm=clip_norm, step=step, slack=_FINENESS).astype(np.int64).sum(axis=0)
-    return np.asarray((total + ledger.noise.discrete_gaussian(sigma=scale / step, size=width)) * step)
+    noisy = _add_lattice_noise(total, scale / step, ledger)
+    return np.asarray(noisy * step)
 
 
 def gaussian_group_sums(
@@ -97,8 +99,7 @@ def gaussian_group_sums(
         whole = round_to_lattice(rows, clip_norm=clip_norm, step=step, slack=_FINENESS)
         total[:, 0] += member.sum(axis=0).astype(np.int64) * one
         total[:, 1:] += (member.T @ whole).astype(np.int64)
-    noise = ledger.noise.discrete_gaussian(sigma=noise_multiplier * longest / step, size=(groups, width + 1))
-    noisy = total + noise
+    noisy = _add_lattice_noise(total, noise_multiplier * longest / step, ledger)
     counts = noisy[:, 0] / one if counted else np.zeros(groups)
     return np.asarray(counts), np.asarray(noisy[:, 1:] * step)
 
@@ -144,11 +145,30 @@ def gaussian_moments(
         whole = round_to_lattice(rows, clip_norm=clip_norm, step=step, slack=_SQUARED)
         v = np.column_stack([np.full(len(whole), float(half)), whole])
         total += (v.T @ v).astype(np.int64)
-    sigma = noise_multiplier * 1.25 * (clip_norm / step) ** 2
-    noise = np.triu(ledger.noise.discrete_gaussian(sigma=sigma / math.sqrt(2), size=total.shape), 1)
-    noise = noise + noise.T + np.diag(ledger.noise.discrete_gaussian(sigma=sigma, size=width + 1))
-    noisy = total + noise
+    noisy = _add_symmetric_noise(total, noise_multiplier * 1.25 * (clip_norm / step) ** 2, ledger)
     return np.asarray(noisy[0, 1:] * (step / half)), np.asarray(noisy[1:, 1:] * step**2)
+
+
+def _add_symmetric_noise(total: Integers, sigma: float, ledger: Ledger) -> Integers:
+    """Return a symmetric matrix in whole steps with a discrete Gaussian on each entry of its upper triangle."""
+    upper = np.triu_indices(len(total))
+    deviations = np.where(upper[0] == upper[1], sigma, sigma / math.sqrt(2))
+
+    def compute() -> Integers:
+        noise = np.triu(ledger.noise.discrete_gaussian(sigma=sigma / math.sqrt(2), size=total.shape), 1)
+        noise += np.diag(ledger.noise.discrete_gaussian(sigma=sigma, size=len(total)))
+        return np.asarray(total[upper] + noise[upper])
+
+    noisy = np.zeros_like(total)
+    noisy[upper] = ledger.noise.release(GaussianDraw([total[upper]], [deviations]), compute)
+    return noisy + np.triu(noisy, 1).T
+
+
+def _add_lattice_noise(total: Integers, sigma: float, ledger: Ledger) -> Integers:
+    """Return sums in whole steps with a discrete Gaussian on each, which is accounted as a Gaussian."""
+    return ledger.noise.release(
+        GaussianDraw([total], [sigma]), lambda: total + ledger.noise.discrete_gaussian(sigma=sigma, size=total.shape)
+    )
 
 
 def round_to_lattice(rows: Floats, *, clip_norm: float, step: float, slack: float) -> Floats:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Ledger
-from sundog.privacy.mechanisms.counts import Histogram, compute_histogram_charge, draw_histogram_noise
+from sundog.privacy.mechanisms.counts import Histogram, add_histogram_noise, compute_histogram_charge
 
 Integers = npt.NDArray[np.int64]
 
@@ -81,7 +81,7 @@ def noisy_tree(
         bounds = [_cut(*interval, fan) for interval in intervals]
         counts = [np.diff(np.searchsorted(ordered, cuts)).astype(np.int64) for cuts in bounds]
         joined = Histogram(np.concatenate(counts), sigma, purpose, levels, contribution)
-        noisy = joined.counts + draw_histogram_noise(joined, ledger)
+        noisy = add_histogram_noise(joined, ledger)
         ends = np.cumsum([len(part) for part in counts])[:-1]
         return [Partition(cuts, part) for cuts, part in zip(bounds, np.split(noisy, ends), strict=True)]
 

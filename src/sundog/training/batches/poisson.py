@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from sundog.privacy.draws import BatchDraw
 from sundog.privacy.noise import NoiseSource
 
 Index = npt.NDArray[np.int64]
@@ -21,8 +22,12 @@ def draw_poisson_batch(records: int, sample_rate: float, noise: NoiseSource) -> 
     >>> len(draw_poisson_batch(1000, 0.0, NoiseSource())), len(draw_poisson_batch(1000, 1.0, NoiseSource()))
     (0, 1000)
     """
-    size = noise.binomial(records, sample_rate)
-    return np.sort(noise.subset(records, size))
+
+    def draw() -> Index:
+        size = noise.binomial(records, sample_rate)
+        return np.sort(noise.subset(records, size))
+
+    return noise.hide(BatchDraw(records, sample_rate), draw)
 
 
 def split_batch(index: Index, largest: int) -> list[Index]:

@@ -1,0 +1,50 @@
+"""Principal components of images and series: few numbers, in which records are compared."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sundog.data.columns import Form
+from sundog.data.records import Records
+
+Singles = npt.NDArray[np.float32]
+
+COMPONENTS = 64
+_LEARNED_FROM = 5000  # records
+_ROWS = 1024  # at a time
+_WINDOW = 20  # series are averaged over this part of their length, so that small shifts in time matter little
+
+
+class ArrayComponents:
+    """The components of one column.
+
+    Args:
+        name: of the column.
+        known: records to learn the components from; of many, the first 5,000 are used.
+    """
+
+    def __init__(self, name: str, known: Records) -> None:
+        from sklearn.decomposition import PCA
+
+        self.name, self.column = name, known.schema.columns[name]
+        values = self._flatten(known.take(slice(_LEARNED_FROM)))
+        self._fitted = PCA(min(COMPONENTS, *values.shape), random_state=0).fit(values)
+        self._scale = float(np.sqrt(self._fitted.transform(values).var(axis=0).sum())) or 1.0
+
+    def encode(self, records: Records) -> Singles:
+        """Return the components of each record, with a total variance of 1 on the known records."""
+        starts = range(0, max(1, len(records)), _ROWS)
+        parts = [self._fitted.transform(self._flatten(records.take(slice(s, s + _ROWS)))) for s in starts]
+        return np.ascontiguousarray(np.concatenate(parts) / self._scale, np.float32)
+
+    def _flatten(self, records: Records) -> Singles:
+        """Return one row of values for each record, from 0 to 1; a missing value counts as one half."""
+        codes = records.codes[self.name].reshape(len(records), -1)
+        levels = codes / np.float32(max(1, self.column.lattice_size - 1))
+        levels = np.where(codes >= self.column.lattice_size, np.float32(0.5), levels)
+        if self.column.form is Form.SERIES:
+            from scipy.ndimage import uniform_filter1d
+
+            levels = uniform_filter1d(levels, max(1, levels.shape[1] // _WINDOW), axis=1, mode="nearest")
+        return np.asarray(levels, np.float32)

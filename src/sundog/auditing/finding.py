@@ -1,0 +1,80 @@
+"""Findings: what one way of auditing proved, beside what was promised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Verdict(StrEnum):
+    """What a finding means."""
+
+    HOLDS = "no violation found"
+    BROKEN = "the promise is broken"
+    LEAKS = "records leak; nothing was promised"
+    SILENT = "nothing was promised, and no leak was found"
+    UNUSABLE = "cannot be judged: members and non-members differ even without the release"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of one way of auditing.
+
+    Args:
+        name: of the audit, such as `membership`.
+        summary: one sentence.
+        bound: the lower bound on ε that was proven; 0 where nothing was.
+        promise: the ε of the certificate; None where nothing was promised.
+        verdict: what it means.
+        details: further JSON-compatible figures.
+    """
+
+    name: str
+    summary: str
+    bound: float
+    promise: float | None
+    verdict: Verdict
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_unusable(self) -> bool:
+        """Whether the real records do not allow a verdict."""
+        return self.verdict is Verdict.UNUSABLE
+
+    @property
+    def is_violation(self) -> bool:
+        """Whether a promise is broken."""
+        return self.verdict is Verdict.BROKEN
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-compatible dictionary."""
+        return {
+            "name": self.name,
+            "summary": self.summary,
+            "bound": self.bound,
+            "promise": self.promise,
+            "verdict": self.verdict.value,
+            "violation": self.is_violation,
+            "details": dict(self.details),
+        }
+
+
+def reach_verdict(bound: float, promise: float | None, *, blind: float = 0.0) -> Verdict:
+    """Return the verdict on a lower bound on ε.
+
+    >>> reach_verdict(1.6, 1.0).value
+    'the promise is broken'
+
+    Args:
+        bound: the proven lower bound.
+        promise: the ε that was promised; None for none.
+        blind: what is "proven" without any look at the release. If it is anything, candidates are not a random split,
+            which bounds assume, and what exceeds the promise may be their difference.
+    """
+    if bound <= (promise or 0.0):
+        return Verdict.SILENT if promise is None else Verdict.HOLDS
+    if blind > 0:
+        return Verdict.UNUSABLE
+    return Verdict.LEAKS if promise is None else Verdict.BROKEN

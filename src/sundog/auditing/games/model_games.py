@@ -1,0 +1,250 @@
+"""Games for models: a fit of each kind on the smallest pair of tables that is a worst case for it.
+
+The attacker sees the measured: all noisy measurements of the fit. Its score is the likelihood ratio of these, a sum
+over all measurements of (noisy − expected) · shift / variance; for the marginals of columns and of pairs both the
+expected count and the shift are known exactly. The last attack reads the number of records in the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sundog.auditing.games.game import Game, GameResult, run_game
+from sundog.auditing.games.memory_checkpoint import MemoryCheckpoint
+from sundog.auditing.games.network_attack import NetworkAttack
+from sundog.data.records import Records
+from sundog.data.schema import Schema
+from sundog.errors import ArgumentError
+from sundog.mixture.clustering import Clusters
+from sundog.mixture.mixture import MixturePlan
+from sundog.models.independent.column_marginals import get_marginal
+from sundog.models.independent.independent import IndependentPlan
+from sundog.models.marginals.marginals import Marginals, list_chosen
+from sundog.models.marginals.marginals_plan import MarginalsPlan
+from sundog.models.neural.features import Features
+from sundog.models.protocol import FitContext, Model
+from sundog.models.registry import MIXTURE, configure, get_model
+from sundog.privacy.ledger import Budget, Ledger
+from sundog.progress import Progress, silent
+
+Floats = npt.NDArray[np.float64]
+Read = Callable[[Any, MemoryCheckpoint], list[float]]
+
+_DELTA = 1e-5
+_VALUES = 4  # of each column
+_COLUMNS = 3
+_TIED = 200  # records of each value, of two columns that agree: enough for their pair to be measured
+
+
+@dataclass(frozen=True)
+class ModelGame:
+    """A model, its plan, and the two tables; `play` fits once.
+
+    Args:
+        kind: the class of the model.
+        plan: of the fit.
+        tables: without the record, and with it.
+        read: returns the scores of a fitted model and its measured.
+    """
+
+    kind: type[Model]
+    plan: Any
+    tables: tuple[Records, Records]
+    read: Read
+
+    def play(self, present: bool, ledger: Ledger) -> Sequence[float]:
+        """Fit with or without the record, and return the scores of all attacks."""
+        measured = MemoryCheckpoint()
+        context = FitContext(seed=0, checkpoint=measured)
+        model = self.kind.fit(self.tables[present], self.plan, ledger, context)
+        return [*self.read(model, measured), float(model.state().config["records"])]
+
+
+def make_model_game(name: str, *, epsilon: float) -> Game:
+    """Return the game of a model.
+
+    >>> make_model_game("independent", epsilon=4.0).name
+    'independent'
+
+    Args:
+        name: of a model, or "mixture" for one of independent columns.
+        epsilon: of the fits.
+    """
+    if name not in _MAKERS:
+        raise ArgumentError(f"there is no game for model {name!r}; choose one of {', '.join(_MAKERS)}")
+    return Game(name, _MAKERS[name](name, epsilon).play)
+
+
+def play_model(
+    name: str, *, epsilon: float = 4.0, runs: int = 1000, seed: int = 0, progress: Progress = silent
+) -> GameResult:
+    """Play the game of a model, and return what it shows.
+
+    >>> play_model("independent", runs=40).alarm
+    False
+
+    Args:
+        name: of a model; `list_model_games` has all of them.
+        epsilon: of the fits, at δ = 1e-5.
+        runs: with the record and without it, together.
+        seed: of the test noise.
+        progress: the callback for progress messages.
+    """
+    return run_game(make_model_game(name, epsilon=epsilon), runs=runs, seed=seed, delta=_DELTA, progress=progress)
+
+
+def list_model_games() -> list[str]:
+    """Return the names of the models that have a game."""
+    return list(_MAKERS)
+
+
+# --- tables --------------------------------------------------------------------------------------------------------
+
+
+def _declare_table(columns: int, records: int) -> Schema:
+    values = [f"v{code}" for code in range(_VALUES)]
+    declared = {f"c{place}": {"type": "categorical", "values": values} for place in range(columns)}
+    return Schema.from_dict({"records": records, "columns": declared})
+
+
+def _fill_table(schema: Schema, codes: npt.NDArray[np.int64]) -> Records:
+    """Return a table from codes, (records, columns)."""
+    columns = {
+        name: codes[:, place].astype(column.dtype) for place, (name, column) in enumerate(schema.columns.items())
+    }
+    return Records(schema, columns, len(codes))
+
+
+def _make_empty_pair(columns: int) -> tuple[Records, Records]:
+    """Return a table without records, and one with a single record."""
+    schema = _declare_table(columns, records=1)
+    empty = np.zeros((0, columns), np.int64)
+    return _fill_table(schema, empty), _fill_table(schema, np.ones((1, columns), np.int64))
+
+
+# --- models of counts ----------------------------------------------------------------------------------------------
+
+
+def _make_independent_game(name: str, epsilon: float) -> ModelGame:
+    tables = _make_empty_pair(_COLUMNS)
+    kind, plan = _plan(name, tables[0].schema, epsilon)
+    return ModelGame(kind, plan, tables, lambda _, measured: [_score_columns(plan, tables[1], measured, 0)])
+
+
+def _score_columns(plan: IndependentPlan, record: Records, measured: MemoryCheckpoint, part: int) -> float:
+    """Return the likelihood ratio of the marginals of a part, where the record is alone."""
+    total = 0.0
+    for place, (name, sigma) in enumerate(plan.sigma.items()):
+        shift = get_marginal(record.schema.columns[name]).count(record.codes[name])
+        noisy = measured.tensors["marginals"][str(place)][part]
+        total += float((shift * (noisy - shift / 2)).sum()) / sigma**2
+    return total
+
+
+def _make_mixture_game(_: str, epsilon: float) -> ModelGame:
+    tables = _make_empty_pair(_COLUMNS)
+    schema, record = tables[0].schema, tables[1]
+    configuration = configure("independent", {"iterations": 1, "dimension": 16}, clusters=2)
+    kind, features = get_model(MIXTURE), Features(schema)
+    plan: MixturePlan = kind.plan(schema, Budget(epsilon, _DELTA), configuration, already=(), records=1)
+
+    def read(_: Any, measured: MemoryCheckpoint) -> list[float]:
+        clusters = Clusters.from_tensors(measured.tensors["clusters"])
+        (part,) = clusters.assign(features, record)
+        assert isinstance(plan.component, IndependentPlan)  # noqa: S101  as configured
+        return [_score_columns(plan.component, record, measured, int(part))]
+
+    return ModelGame(kind, plan, tables, read)
+
+
+def _make_marginals_game(name: str, epsilon: float) -> ModelGame:
+    """Return the game of two columns that agree in all records but one, so that their pair is measured."""
+    schema = _declare_table(2, records=_VALUES * _TIED)
+    tied = np.repeat(np.arange(_VALUES), _TIED)[:, None].repeat(2, axis=1)
+    without, with_record = (_fill_table(schema, codes) for codes in (tied, np.concatenate([tied, [[0, 1]]])))
+    kind, plan = _plan(name, schema, epsilon)
+    return ModelGame(
+        kind,
+        plan,
+        (without, with_record),
+        lambda model, measured: [_score_marginals(model, plan, without, with_record.take([-1]), measured)],
+    )
+
+
+def _score_marginals(
+    model: Marginals, plan: MarginalsPlan, others: Records, record: Records, measured: MemoryCheckpoint
+) -> float:
+    """Return the likelihood ratio of all measured columns and pairs, given which pairs were chosen."""
+    names = list(plan.sigma)
+    total = 0.0
+    for place, (name, sigma) in enumerate(plan.sigma.items()):
+        total += _compare(measured.tensors["columns"][f"0.{place}"], others, record, [(name, None)], sigma, 1)
+    for number, each in enumerate(plan.rounds):
+        chosen = list_chosen(measured.tensors[f"choice {number}"], 0)
+        cliques = [*chosen, *((place,) for place in range(len(names)))]
+        units = dict(zip(model.potentials, model.units[number], strict=True))
+        for index, clique in enumerate(cliques):
+            noisy = measured.tensors[f"measured {number}"][f"0.{index}"]
+            groups = [(names[v], model.groups[names[v]] if len(clique) > 1 else None) for v in clique]
+            total += _compare(noisy, others, record, groups, each.sigma, units[clique])
+    return total
+
+
+def _compare(
+    noisy: npt.NDArray[Any],
+    others: Records,
+    record: Records,
+    columns: Sequence[tuple[str, npt.NDArray[np.int64] | None]],
+    sigma: float,
+    units: int,
+) -> float:
+    """Return the likelihood ratio of a sum of `units` noisy counts; the record adds `units` to one cell."""
+    cells = [
+        tuple(codes if groups is None else groups[codes])
+        for codes, groups in ((record.codes[name].astype(int), groups) for name, groups in columns)
+    ]
+    place = tuple(cell[0] for cell in cells)
+    known = np.ones(len(others), bool)
+    for (name, groups), cell in zip(columns, cells, strict=True):
+        codes = others.codes[name].astype(int)
+        known &= (codes if groups is None else groups[codes]) == cell[0]
+    return float(noisy[place] - units * (known.sum() + 0.5)) / sigma**2
+
+
+# --- networks ------------------------------------------------------------------------------------------------------
+
+_SMALL = {"hidden": 4, "epochs": 1, "means": 0.3, "clip": 0.01}  # a record's gradient is always clipped
+_NETWORK_SETTINGS: dict[str, dict[str, Any]] = {
+    "rbm": {**_SMALL, "chains": 8, "moves": 1},
+    "vae": {**_SMALL, "latent": 1, "hidden": 1},  # the more latent variables, the more random a gradient is
+    "gan": {**_SMALL, "latent": 2, "shape": "mlp", "condition": None},
+}
+
+
+def _make_network_game(name: str, epsilon: float) -> ModelGame:
+    """Return the game of a network that takes one step on all records."""
+    tables = _make_empty_pair(_COLUMNS)
+    kind, plan = _plan(name, tables[0].schema, epsilon, _NETWORK_SETTINGS[name])
+    attack = NetworkAttack(kind, plan, tables, has_public_loss=name == "rbm")
+    return ModelGame(kind, plan, tables, lambda _, measured: attack.score(measured))
+
+
+def _plan(name: str, schema: Schema, epsilon: float, settings: dict[str, Any] | None = None) -> tuple[type[Model], Any]:
+    kind = get_model(name)
+    budget, configuration = Budget(epsilon, _DELTA), configure(name, settings or {})
+    return kind, kind.plan(schema, budget, configuration, already=(), records=schema.records)
+
+
+_MAKERS: dict[str, Callable[[str, float], ModelGame]] = {
+    "independent": _make_independent_game,
+    "marginals": _make_marginals_game,
+    "rbm": _make_network_game,
+    "vae": _make_network_game,
+    "gan": _make_network_game,
+    "mixture": _make_mixture_game,
+}

@@ -1,0 +1,171 @@
+"""The membership audit: every attack that applies, with its control, and one bound on ε that all of them share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sundog.auditing.attack import Attack
+from sundog.auditing.attacks.known_members import BlindClassifier
+from sundog.auditing.candidates import Fold, Scores, join_scores, score_folds
+from sundog.auditing.guess_bound import Booleans, Floats, GuessBound, find_best_bound
+from sundog.auditing.membership_measures import measure_membership
+from sundog.evaluation.comparison import make_rng
+from sundog.evaluation.measure import Measure
+from sundog.progress import Progress
+
+FAILURE = 0.05  # the probability with which the bound on ε may be wrong
+BLIND_FAILURE = 0.01  # that with which a random split is taken for one that is not
+RANDOM = "random"
+
+
+@dataclass(frozen=True)
+class AttackResult:
+    """What one attack found.
+
+    Args:
+        name: of the attack.
+        description: one sentence.
+        measures: of members against non-members.
+        curve: false and true positive rates.
+        bound: the lower bound on ε, corrected for all attacks.
+        control: the same measures of one random half of the members against the other, which must be those of guessing.
+        control_bound: the bound on ε of this control.
+        scored: how many candidates it guessed about.
+        seconds: what it took.
+    """
+
+    name: str
+    description: str
+    measures: dict[str, Measure]
+    curve: dict[str, list[float]]
+    bound: GuessBound
+    control: dict[str, Measure]
+    control_bound: GuessBound
+    scored: int
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-compatible dictionary."""
+        return {
+            "description": self.description,
+            "scored": self.scored,
+            "measures": {name: measure.to_dict() for name, measure in self.measures.items()},
+            "epsilon": self.bound.to_dict(),
+            "control": {name: measure.to_dict() for name, measure in self.control.items()},
+            "control_epsilon": self.control_bound.to_dict(),
+            "curve": self.curve,
+            "seconds": round(self.seconds, 2),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class MembershipResults:
+    """The results of all attacks, and of two baselines: guessing at random, and without any look at the release.
+
+    Args:
+        attacks: in the order in which they were run.
+        random: scores that are random numbers.
+        blind: a classifier of the records alone.
+        scores: of each attack, by its name.
+        skipped: why attacks were not run, by their names.
+        share: the share of members among the candidates.
+    """
+
+    attacks: tuple[AttackResult, ...]
+    random: AttackResult
+    blind: AttackResult
+    scores: dict[str, Scores]
+    skipped: dict[str, str]
+    share: float
+
+    @property
+    def best(self) -> AttackResult | None:
+        """The attack with the highest bound on ε; None where none was run."""
+        return max(self.attacks, key=lambda result: result.bound.epsilon, default=None)
+
+
+def run_attacks(
+    attacks: Sequence[Attack], folds: list[Fold], *, delta: float, seed: int, progress: Progress
+) -> MembershipResults:
+    """Run all attacks that apply, and measure what they find.
+
+    Args:
+        attacks: to run.
+        folds: the candidates.
+        delta: the δ for which ε is bounded.
+        seed: fixes all random choices.
+        progress: is called with the current attack.
+    """
+    skipped = {attack.name: why for attack in attacks if (why := _find_obstacle(attack, folds)) is not None}
+    runnable = [attack for attack in attacks if attack.name not in skipped]
+    members = np.concatenate([fold.members for fold in folds])
+    judge = _Judge(delta, FAILURE / max(1, len(runnable)), seed)
+    scores: dict[str, Scores] = {}
+    results = []
+    for place, attack in enumerate(runnable):
+        progress(f"attack {attack.name}", place / (len(runnable) + 1))
+        start = time.perf_counter()
+        parts = score_folds(attack, folds, seed)
+        scores[attack.name] = join_scores(parts)
+        lots = parts if any(fold.knows_members(attack) for fold in folds) else [scores[attack.name]]
+        results.append(judge.judge(attack.name, attack.description, lots, start))
+    progress("controls", len(runnable) / (len(runnable) + 1))
+    start = time.perf_counter()
+    control = BlindClassifier()
+    blind = replace(judge, failure=BLIND_FAILURE).judge(
+        control.name, control.description, score_folds(control, folds, seed), start
+    )
+    guesses = Scores(make_rng(seed, RANDOM).random(len(members)), members, np.zeros(len(members), np.int64))
+    random = judge.judge(RANDOM, "random numbers", [guesses], time.perf_counter())
+    return MembershipResults(tuple(results), random, blind, scores, skipped, float(members.mean()))
+
+
+def _find_obstacle(attack: Attack, folds: list[Fold]) -> str | None:
+    fold = folds[0]
+    missing = fold.threat.find_missing(attack.needs)
+    if missing:
+        return f"needs {' and '.join(kind.value for kind in missing)}"
+    return attack.find_obstacle(fold.threat, fold.records.schema)
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """Measures scores.
+
+    Args:
+        delta: the δ for which ε is bounded.
+        failure: the probability with which the bound of an attack may be wrong.
+        seed: fixes all random choices.
+    """
+
+    delta: float
+    failure: float
+    seed: int
+
+    def judge(self, name: str, description: str, lots: Sequence[Scores], start: float) -> AttackResult:
+        """Return the result of an attack that began at a time, from scores that are bounded each by themselves."""
+        guessed = join_scores([lot.drop_unscored() for lot in lots])
+        rng = make_rng(self.seed, f"measures of {name}")
+        found = measure_membership(guessed.values, guessed.members, rng)
+        own = guessed.values[guessed.members]
+        half = rng.permutation(len(own)) < len(own) // 2
+        control = measure_membership(own, half, rng)
+        return AttackResult(
+            name=name,
+            description=description,
+            measures=found.measures,
+            curve=found.curve,
+            bound=max((self._bound(lot.values, lot.members, len(lots)) for lot in lots), key=lambda lot: lot.epsilon),
+            control=control.measures,
+            control_bound=self._bound(own, half, 1),
+            scored=len(guessed.values),
+            seconds=time.perf_counter() - start,
+        )
+
+    def _bound(self, values: Floats, members: Booleans, count: int) -> GuessBound:
+        return find_best_bound(values, members, delta=self.delta, failure=self.failure, count=count)

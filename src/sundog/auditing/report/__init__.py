@@ -1,0 +1,1 @@
+"""The result of an audit as one HTML page."""

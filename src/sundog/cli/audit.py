@@ -1,0 +1,81 @@
+"""Attack a release, or any synthetic data, and say what was found.
+
+All figures are as private as the real data. Exit codes: 0 no violation was found; 1 a lower bound on ε is above what
+the certificate promises; 2 bad input, or non-members that differ from the members so that nothing can be judged.
+
+Example: sundog audit adult.sundog --members adult.csv.gz --nonmembers test.csv.gz -o audit.html
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sundog.cli.console import note, say, say_json, show_progress
+from sundog.cli.evaluate import refuse_page
+from sundog.cli.streams import Format, resolve_sources
+
+if TYPE_CHECKING:
+    from sundog.auditing.audit_result import Audit
+
+
+def run(
+    synthetic: Annotated[str, typer.Argument(help="A .sundog file, or synthetic records of any tool.")],
+    members: Annotated[str, typer.Option(help="Records that it was fitted on.")],
+    nonmembers: Annotated[str, typer.Option(help="Records of the same population that it was not fitted on.")],
+    attack: Annotated[str, typer.Option(help="The name of one attack, or all.")] = "all",
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="The report to write: one .html file.")] = None,
+    reference: Annotated[str | None, typer.Option(help="Further records, for attackers who hold some.")] = None,
+    private: Annotated[Path | None, typer.Option(help="The curator's file of the fit (OUT.sundog.private).")] = None,
+    schema: Annotated[Path | None, typer.Option(help="The schema of data that is not a release.")] = None,
+    format_: Format = None,
+    labels: Annotated[str | None, typer.Option(help="Class labels of the members, in a file of their own.")] = None,
+    nonmember_labels: Annotated[str | None, typer.Option(help="Class labels of the non-members.")] = None,
+    n: Annotated[int | None, typer.Option("-n", min=1, help="How many records to draw from a release.")] = None,
+    rows: Annotated[int | None, typer.Option(min=1, help="The most members and non-members to use.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Use 5,000 members and non-members only.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same figures.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+) -> int:
+    """Audit, print the findings, and return the exit code."""
+    from sundog.auditing.auditor import audit
+    from sundog.data.schema import Schema
+
+    files = {"synthetic data": synthetic, "members": members, "non-members": nonmembers, "reference": reference}
+    others = {"private file": private, "schema": schema, "labels": labels, "labels of non-members": nonmember_labels}
+    refuse_page(out, {**files, **others})
+    given = {"synthetic": synthetic, "members": members, "nonmembers": nonmembers, "reference": reference}
+    with show_progress() as report_progress:
+        found = audit(
+            **resolve_sources(format_, **given),
+            private=private,
+            schema=None if schema is None else Schema.load(schema),
+            labels=labels,
+            nonmember_labels=nonmember_labels,
+            attack=attack,
+            n=n,
+            rows=rows,
+            quick=quick,
+            seed=seed,
+            progress=report_progress,
+        )
+        if out is not None:
+            report_progress("drawing", 1.0)
+            found.to_html(out)
+    _show(found, out, as_json)
+    return 1 if found.is_violated else 2 if found.is_unusable else 0
+
+
+def _show(found: Audit, out: Path | None, as_json: bool) -> None:
+    """Print the figures, as JSON or as text with a note that they are private."""
+    from sundog.auditing.audit_result import PRIVATE
+
+    if as_json:
+        say_json(found.to_dict())
+        return
+    say(found.to_text())
+    note(PRIVATE)
+    if out is not None:
+        note(f"{out}: the whole report")

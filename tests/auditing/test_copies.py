@@ -1,0 +1,41 @@
+"""Copies of rare members in synthetic data are flagged, of records of any kind; the same data without them are not."""
+
+from __future__ import annotations
+
+import pytest
+from tests.auditing.copied_records import COPIED, MAKERS, copy_rarest, make_material
+
+from sundog.auditing.auditor import audit
+from sundog.auditing.finding import Verdict
+
+PROVEN = 1.5  # what sixty copies prove at least, with as many non-members as members
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_copies_of_rare_members_are_flagged_though_averages_see_nothing(kind: str) -> None:
+    material = copy_rarest(make_material(kind))
+    found = audit(material.synthetic, members=material.members, nonmembers=material.nonmembers, schema=material.schema)
+    (finding,) = found.findings
+    assert finding.verdict is Verdict.LEAKS
+    assert finding.bound >= PROVEN
+    assert finding.details["right"] == finding.details["guesses"] >= 0.9 * COPIED
+    assert 0.45 < found.similarity.value < 0.55
+    average = next(attack for attack in found.membership.attacks if attack.name == "density-ratio")
+    assert average.measures["auc"].value < 0.56
+    assert len(found.worst) == 100
+    if kind == "table":
+        rarest = {(row.income, row.age) for row in material.synthetic[:COPIED].itertuples()}
+        worst = [(record.values["income"], record.values["age"]) for record in found.worst[:COPIED]]
+        assert sum(each in rarest for each in worst) >= 0.9 * COPIED
+        place = found.worst[0].row - 1
+        assert material.members.iloc[place].income == found.worst[0].values["income"]
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_the_same_data_without_copies_is_not_flagged(kind: str) -> None:
+    material = make_material(kind)
+    found = audit(material.synthetic, members=material.members, nonmembers=material.nonmembers, schema=material.schema)
+    assert found.findings[0].verdict is Verdict.SILENT
+    assert found.findings[0].bound == 0
+    assert all(attack.control_bound.epsilon == 0 for attack in found.membership.attacks)
+    assert not found.is_violated

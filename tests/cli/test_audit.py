@@ -1,0 +1,111 @@
+"""The command `audit`: exit codes, output, and bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.auditing.copied_records import TABLE, copy_rarest, make_material, make_table
+from tests.auditing.released_table import make_broken_release, make_codes, make_release
+from tests.cli.calling import Sundog
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release, a broken one, the table of another tool that holds copies, and real data."""
+    folder = tmp_path_factory.mktemp("made")
+    make_release().save(folder / "table.sundog")
+    for name, seed in (("members", 100), ("nonmembers", 200)):
+        make_table(np.random.default_rng(seed), 800).to_csv(folder / f"{name}.csv", index=False)
+    members = make_codes(600, 0)
+    members.to_csv(folder / "code_members.csv", index=False)
+    make_codes(600, 1).to_csv(folder / "code_nonmembers.csv", index=False)
+    make_broken_release(members).save(folder / "broken.sundog")
+    TABLE.save(folder / "s.yaml")
+    leaking = copy_rarest(make_material("table"))
+    leaking.synthetic.to_csv(folder / "other.csv", index=False)
+    leaking.members.to_csv(folder / "other_members.csv", index=False)
+    leaking.nonmembers.to_csv(folder / "other_nonmembers.csv", index=False)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _inside(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(made)
+
+
+def test_a_release_that_holds_ends_with_zero(sundog: Sundog) -> None:
+    called = sundog("audit", "table.sundog", "--members", "members.csv", "--nonmembers", "nonmembers.csv", "--quick")
+    assert called.code == 0, called.err
+    assert called.out.startswith("No violation found.")
+    assert "exact-match" in called.out
+    assert "not tried:" in called.out
+    assert "as private as the records" in called.err
+    assert "attack likelihood" in called.err  # progress
+
+
+def test_a_broken_promise_ends_with_one(sundog: Sundog) -> None:
+    real = ("--members", "code_members.csv", "--nonmembers", "code_nonmembers.csv")
+    called = sundog("audit", "broken.sundog", *real, "--attack", "likelihood", "--json")
+    assert called.code == 1
+    assert called.json["violated"] is True
+    (finding,) = called.json["findings"]
+    assert finding["bound"] > finding["promise"] > 1.0
+    assert len(called.json["worst_records"]) == 100
+    assert called.json["private"].startswith("measured on private records")
+
+
+def test_the_table_of_another_tool_is_flagged_and_ends_with_zero(sundog: Sundog) -> None:
+    real = ("--members", "other_members.csv", "--nonmembers", "other_nonmembers.csv")
+    called = sundog("audit", "other.csv", "--schema", "s.yaml", *real, "--attack", "exact-match")
+    assert called.code == 0, called.err
+    assert called.out.startswith("Records leak; nothing was promised.")
+
+
+def test_a_split_by_age_ends_with_two(sundog: Sundog, made: Path) -> None:
+    people = make_table(np.random.default_rng(3), 4000)
+    people[people.age < 40][:400].to_csv(made / "young.csv", index=False)
+    people[people.age >= 60][:400].to_csv(made / "old.csv", index=False)
+    real = ("--members", "young.csv", "--nonmembers", "old.csv")
+    called = sundog("audit", "young.csv", "--schema", "s.yaml", *real, "--attack", "euclidean-distance")
+    assert called.code == 2
+    assert called.out.startswith("Cannot be judged: members and non-members differ even without the release.")
+
+
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        (["--members", "nowhere.csv"], "nowhere.csv: there is no such file"),
+        (["--nonmembers", "members.csv"], "members.csv: 100% of its records are in members.csv too"),
+        (["--attack", "psychic"], "there is no attack 'psychic'; "),
+        (["--private", "members.csv"], "members.csv: is not the curator's part of a release"),
+        (["--rows", "3"], "3 records of each kind are too few for an audit"),
+        (["--schema", "s.yaml"], "a release has its own schema"),
+    ],
+)
+def test_bad_input_is_one_line(changed: list[str], complaint: str, sundog: Sundog) -> None:
+    given = {"--members": "members.csv", "--nonmembers": "nonmembers.csv", "--attack": "exact-match"}
+    given |= {changed[0]: changed[1]}
+    called = sundog("audit", "table.sundog", *(part for pair in given.items() for part in pair))
+    assert complaint in called.complaint
+
+
+def test_the_output_is_json_alone(sundog: Sundog) -> None:
+    real = ("--members", "members.csv", "--nonmembers", "nonmembers.csv")
+    called = sundog("audit", "table.sundog", *real, "--attack", "likelihood-ratio", "--json", "--seed", "4")
+    found = json.loads(called.out)
+    assert list(found["attacks"]) == ["likelihood-ratio"]
+    assert found["about"]["seed"] == 4
+
+
+def test_the_page_is_written_and_replaces_no_input(sundog: Sundog, made: Path) -> None:
+    real = ("--members", "members.csv", "--nonmembers", "nonmembers.csv", "--attack", "likelihood")
+    called = sundog("audit", "table.sundog", *real, "-o", "audit.html")
+    assert called.code == 0, called.err
+    assert "audit.html: the whole report" in called.err
+    assert "Audit of synthetic data" in (made / "audit.html").read_text("utf-8")
+    again = sundog("audit", "table.sundog", *real, "-o", "audit.html")
+    assert again.code == 0  # a report of sundog may be replaced
+    assert "members.csv" in sundog("audit", "table.sundog", *real, "-o", "members.csv").complaint
