@@ -1,13 +1,15 @@
 """Tables at δ = 1e-5: our models beside AIM, on the same records, by the same measures.
 
-Adult, or with `--table` one of two tables that nothing was tuned on: `affairs` (nine columns of few values) and
-`diamonds` (seven numbers, three categories). For each ε: the mean total variation of all pairs of columns, the AUC of
-gradient boosting and the accuracy of a balanced forest, both trained on synthetic and tested on real records; and the
-processor time and the peak memory of the fit, which has a process to itself. Means over seeds, with their deviations.
-One more row has our distance beside that of four times the iterations, on the same noisy measurements (one seed).
+Adult, or with `--table` another: `diamonds` (seven numbers, three categories), or one of two that nothing was tuned on,
+`affairs` (nine columns of few values) and `insurance` (five numbers, five flags). For each ε: the mean total variation
+of all pairs of columns, the AUC of gradient boosting and the accuracy of a balanced forest, both trained on synthetic
+and tested on real records; and the processor time and the peak memory of the fit, which has a process to itself. Means
+over seeds, with their deviations. One more row has our distance beside that of four times the iterations, on the same
+noisy measurements (one seed).
 The ceilings are real records, whose values were drawn again within their groups in our model, or within the peers'
 bins. Peers run in environments of their own, which `--make-peers` installs; those that are not there are left out. They
-learn numbers in the very bins that distances are taken with, and pay nothing for those.
+learn numbers in the very bins that distances are taken with, and pay nothing for those; one row has our model with the
+same bins.
 
     SUNDOG_DATA=../shared/data python benchmarks/tables.py [--quick] [--json FILE] [--table NAME] [--epsilons E ...]
         [--seeds N] [--only NAME ...] [--make-peers] [--peers FOLDER] [--keep FILE] [--jobs N]
@@ -33,7 +35,7 @@ from tabular.datasets import TABLES, AbsentError, Table
 from tabular.measures import measure, pair_distance
 
 DELTA = 1e-5
-OURS = "marginals"
+OURS, OURS_BINNED = "marginals", "marginals, peers' bins"
 LONGER = 4  # times the iterations
 MEASURES = {
     "distance": ("two-way distance", ""),
@@ -133,14 +135,18 @@ def list_models(*, quick: bool) -> dict[str, Draw]:
     """Return our models, and the ceilings: ours, and that of peers."""
     settings: dict[str, dict[str, Any]] = {
         OURS: {},
+        OURS_BINNED: {},
         "rbm": {"epochs": 1} if quick else {},
         "independent": {},
     }
     found: dict[str, Draw] = {
-        name: partial(ours.fit_and_draw, model=name, delta=DELTA, settings=own) for name, own in settings.items()
+        name: partial(
+            ours.fit_and_draw, model=name.split(",")[0], delta=DELTA, settings=own, binned=name == OURS_BINNED
+        )
+        for name, own in settings.items()
     }
     return found | {
-        "real through our bins": ours.draw_through_bins,
+        "real through our bins": partial(ours.draw_through_bins, delta=DELTA),
         "real through peers' bins": peers.draw_through_bins,
     }
 

@@ -107,7 +107,21 @@ def load_diamonds(folder: Path, *, packages: Path, quick: bool) -> Table:  # noq
     return _split("diamonds", frame, "cut", "Ideal", quick=quick)
 
 
-TABLES: dict[str, Callable[..., Table]] = {"adult": load_adult, "affairs": load_affairs, "diamonds": load_diamonds}
+def load_insurance(folder: Path, *, packages: Path, quick: bool) -> Table:  # noqa: ARG001
+    """Return the RAND health insurance experiment: five numbers and five flags."""
+    frame = _read_bundled(packages / "statsmodels" / "datasets" / "randhie" / "randhie.csv")
+    frame["limited"] = frame.pop("physlm") > 0
+    for name in ("idp", "hlthg", "hlthf", "hlthp"):
+        frame[name] = frame[name] == 1
+    return _split("insurance", frame, "limited", True, quick=quick)
+
+
+TABLES: dict[str, Callable[..., Table]] = {
+    "adult": load_adult,
+    "affairs": load_affairs,
+    "diamonds": load_diamonds,
+    "insurance": load_insurance,
+}
 
 
 def _read_bundled(path: Path) -> pd.DataFrame:

@@ -66,7 +66,8 @@ def fit_marginals() -> Mixture:
     sizes = [second.groups[name].max() + 1 for name in ("left0", "shade")]
     potentials = {**second.potentials, (0, len(COLUMNS) - 1): np.zeros(sizes)}
     units = [[*own, 0] for own in second.units]
-    more = Marginals(second.schema, second.marginals, second.groups, potentials, second.order, second.records, units)
+    groups, subgroups, order = second.groups, second.subgroups, second.order
+    more = Marginals(second.schema, second.marginals, groups, subgroups, potentials, order, second.records, units)
     return Mixture([first, more], np.array([0.75, 0.25]), 3000, public=False)
 
 

@@ -38,11 +38,13 @@ class MeasuredMarginal:
         columns: the names of its columns.
         deviation: the standard deviation of the noise in each cell, in records, of all its measurements together.
         cluster: the component of a mixture that it belongs to.
+        is_fine: whether its cells are smaller than those of other marginals.
     """
 
     columns: tuple[str, ...]
     deviation: float
     cluster: int | None = None
+    is_fine: bool = False
 
 
 class ReleasedModel(ABC):

@@ -16,6 +16,7 @@ from sundog.release.printable_text import Text
 MOST_LISTED = 20_000  # on a certificate
 _MOST_SHOWN = 60  # in its text
 _MOST_CLUSTERS = 12  # in its text
+_FINE = ", fine"
 _NAMES, _GAP = 38, 4  # the width of the names of a marginal's columns, and of the space between marginals
 
 
@@ -27,9 +28,14 @@ class ListedMarginal(BaseModel):
     columns: Annotated[list[Annotated[Text, Field(max_length=LONGEST_PURPOSE)]], Field(min_length=1)]
     deviation: Annotated[float, Field(gt=0, le=1e30, allow_inf_nan=False)]
     cluster: Annotated[int, Field(ge=0, le=10**6)] | None = None
+    fine: bool = False
 
     def __str__(self) -> str:
-        return f"{_join_names(self.columns, _NAMES)} ± {_format_deviation(self.deviation)}"
+        return f"{self.name_columns(_NAMES)} ± {_format_deviation(self.deviation)}"
+
+    def name_columns(self, width: int) -> str:
+        """Return the columns, in not more than so many characters."""
+        return _join_names(self.columns, width - len(_FINE)) + _FINE if self.fine else _join_names(self.columns, width)
 
 
 def list_marginals(measured: Sequence[MeasuredMarginal]) -> list[ListedMarginal]:
@@ -40,7 +46,10 @@ def list_marginals(measured: Sequence[MeasuredMarginal]) -> list[ListedMarginal]
     """
     return [
         ListedMarginal(
-            columns=list(map(normalize_purpose, each.columns)), deviation=each.deviation, cluster=each.cluster
+            columns=list(map(normalize_purpose, each.columns)),
+            deviation=each.deviation,
+            cluster=each.cluster,
+            fine=each.is_fine,
         )
         for each in measured[:MOST_LISTED]
     ]
@@ -57,7 +66,7 @@ def compare_marginals(listed: Sequence[ListedMarginal], measured: Sequence[Measu
 
 def _is_same_marginal(one: ListedMarginal, other: ListedMarginal) -> bool:
     is_same_noise = math.isclose(one.deviation, other.deviation, rel_tol=1e-6)
-    return is_same_noise and (one.columns, one.cluster) == (other.columns, other.cluster)
+    return is_same_noise and (one.columns, one.cluster, one.fine) == (other.columns, other.cluster, other.fine)
 
 
 # --- text ---
@@ -84,7 +93,7 @@ def format_marginals(listed: Sequence[ListedMarginal]) -> list[str]:
 
 def _format_table(shown: Sequence[ListedMarginal]) -> list[str]:
     """Return the marginals in two columns, to be read downwards."""
-    cells = [f"{_join_names(m.columns, _NAMES):<{_NAMES}} ± {_format_deviation(m.deviation):>5}" for m in shown]
+    cells = [f"{m.name_columns(_NAMES):<{_NAMES}} ± {_format_deviation(m.deviation):>5}" for m in shown]
     half = -(-len(cells) // 2)
     pairs = zip_longest(cells[:half], cells[half:], fillvalue="")
     return [f"  {left}{' ' * _GAP}{right}".rstrip() for left, right in pairs]

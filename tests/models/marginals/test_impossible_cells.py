@@ -14,6 +14,7 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError
 from sundog.fit.synthesizer import Synthesizer
+from sundog.models.marginals.axes import Axes
 from sundog.models.marginals.configuration import MarginalsConfiguration
 from sundog.models.marginals.impossible_cells import find_impossible
 from sundog.models.marginals.marginals import Marginals
@@ -45,15 +46,16 @@ def fit(records: Records, epsilon: float = 3.0) -> Marginals:
     return Marginals.fit(records, plan, ledger, FitContext(seed=0))
 
 
-def make_variables(schema: Schema) -> dict[str, Variable]:
+def make_axes(schema: Schema) -> Axes:
     """Return variables in which each value is a group."""
-    return {name: Variable(column, np.arange(6), np.full(6, 1 / 6)) for name, column in schema.columns.items()}
+    coarse = {name: Variable(column, np.arange(6), np.full(6, 1 / 6)) for name, column in schema.columns.items()}
+    return Axes(coarse, {})
 
 
 @pytest.mark.parametrize("kind", RULES)
 def test_no_record_that_is_drawn_breaks_a_rule(kind: str) -> None:
     model = fit(make_records(RULES[kind]))
-    assert all(variable.size == 6 for variable in model._variables.values())  # no group straddles what a rule says
+    assert all(variable.size == 6 for variable in model.axes.coarse.values())  # no group straddles what a rule says
     for where in ({}, {"a": CodeSet.between(1, 4)}):
         codes = model.sample(20_000, np.random.default_rng(0), where)
         assert model.schema.bind_rules().holds(codes).all()
@@ -69,7 +71,7 @@ def test_a_release_finds_the_same_cells(kind: str) -> None:
 
 def test_cells_are_found_whatever_the_order_of_columns() -> None:
     schema = schema_of(dict.fromkeys("abc", DIGIT), rules=["c <= a", "a < b"])
-    found = find_impossible(schema, make_variables(schema))
+    found = find_impossible(schema, make_axes(schema))
     a, other = np.meshgrid(np.arange(6), np.arange(6), indexing="ij")
     assert np.isneginf(found[0, 2]).tolist() == (other > a).tolist()
     assert np.isneginf(found[0, 1]).tolist() == (a >= other).tolist()
@@ -77,7 +79,7 @@ def test_cells_are_found_whatever_the_order_of_columns() -> None:
 
 def test_two_rules_about_the_same_columns_exclude_what_either_does() -> None:
     schema = schema_of(dict.fromkeys("ab", DIGIT), rules=["a <= b", {"when": "a = 2", "then": "b = 5"}])
-    found = find_impossible(schema, make_variables(schema))[0, 1]
+    found = find_impossible(schema, make_axes(schema))[0, 1]
     assert np.isfinite(found[2]).tolist() == [False] * 5 + [True]
     assert np.isfinite(found[1]).tolist() == [False] + [True] * 5
 
@@ -85,7 +87,7 @@ def test_two_rules_about_the_same_columns_exclude_what_either_does() -> None:
 def test_rules_over_too_many_cells_are_left_to_rejection() -> None:
     names = [f"c{place}" for place in range(8)]
     schema = schema_of(dict.fromkeys(names, DIGIT), rules=[{"columns": names, "allowed": [[0] * 8, [1] * 8]}])
-    assert find_impossible(schema, make_variables(schema)) == {}
+    assert find_impossible(schema, make_axes(schema)) == {}
 
 
 def test_rules_that_exclude_every_record_are_left_to_rejection() -> None:
@@ -95,7 +97,7 @@ def test_rules_that_exclude_every_record_are_left_to_rejection() -> None:
         {"when": "b < 2", "then": "c = 0"},
     ]
     schema = schema_of(dict.fromkeys("abc", DIGIT), rules=[*rules, {"when": "b < 2", "then": "c = 1"}])
-    assert find_impossible(schema, make_variables(schema)) == {}
+    assert find_impossible(schema, make_axes(schema)) == {}
 
 
 def test_a_mixture_says_what_no_record_can_satisfy() -> None:
@@ -116,4 +118,4 @@ def test_categories_that_are_scattered_over_a_group_are_left_to_rejection() -> N
         "a": Variable(long, np.arange(10_000) % 2, np.full(10_000, 1e-4)),
         "b": Variable(flag, np.arange(2), np.full(2, 0.5)),
     }
-    assert find_impossible(schema, variables) == {}
+    assert find_impossible(schema, Axes(variables, {})) == {}

@@ -12,6 +12,7 @@ from sundog.data.records import Records
 from sundog.data.rules import RuleSet
 from sundog.data.schema import Schema
 from sundog.models.marginals import learner
+from sundog.models.marginals.axes import Axes
 from sundog.models.marginals.configuration import MarginalsConfiguration
 from sundog.models.marginals.impossible_cells import find_impossible
 from sundog.models.marginals.marginals import Marginals
@@ -63,8 +64,8 @@ def measure_distance(real: Records, model: Marginals) -> float:
 def test_shares_equal_those_of_all_records_of_a_cell() -> None:
     schema = schema_of(dict.fromkeys("ab", DIGIT), rules=["a < b"])
     groups, shares = np.array([0, 0, 0, 1, 1, 1]), np.array([0.1, 0.2, 0.1, 0.2, 0.3, 0.1])
-    variables = {name: Variable(column, groups, shares) for name, column in schema.columns.items()}
-    found = np.exp(estimate_acceptance(schema, variables, find_impossible(schema, variables))[0, 1])
+    axes = Axes({name: Variable(column, groups, shares) for name, column in schema.columns.items()}, {})
+    found = np.exp(estimate_acceptance(schema, axes, find_impossible(schema, axes))[0, 1])
     joint = np.outer(shares, shares)
     kept = np.where(np.arange(6)[:, None] < np.arange(6), joint, 0.0)
     exact = [
@@ -79,9 +80,10 @@ def test_shares_equal_those_of_all_records_of_a_cell() -> None:
 
 def test_a_rule_that_cells_decide_has_no_partial_shares() -> None:
     schema = schema_of(dict.fromkeys("ab", DIGIT), rules=["a < b"])
-    variables = {name: Variable(column, np.arange(6), np.full(6, 1 / 6)) for name, column in schema.columns.items()}
-    impossible = find_impossible(schema, variables)
-    np.testing.assert_array_equal(estimate_acceptance(schema, variables, impossible)[0, 1], impossible[0, 1])
+    coarse = {name: Variable(column, np.arange(6), np.full(6, 1 / 6)) for name, column in schema.columns.items()}
+    axes = Axes(coarse, {})
+    impossible = find_impossible(schema, axes)
+    np.testing.assert_array_equal(estimate_acceptance(schema, axes, impossible)[0, 1], impossible[0, 1])
 
 
 def test_kept_records_have_the_measured_marginals(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +91,7 @@ def test_kept_records_have_the_measured_marginals(monkeypatch: pytest.MonkeyPatc
     found = measure_distance(records, fit(records))
     monkeypatch.setattr(learner, "_RAKINGS", 0)
     without_raking = measure_distance(records, fit(records))
-    monkeypatch.setattr(learner, "estimate_acceptance", lambda schema, variables, possible: dict(possible))
+    monkeypatch.setattr(learner, "estimate_acceptance", lambda schema, axes, possible: dict(possible))
     without_shares = measure_distance(records, fit(records))
     assert found < without_raking / 2
     assert found < without_shares / 2

@@ -24,6 +24,7 @@ from sundog.mixture.clustering import Clusters
 from sundog.mixture.mixture import MixturePlan
 from sundog.models.independent.column_marginals import get_marginal
 from sundog.models.independent.independent import IndependentPlan
+from sundog.models.marginals.bucket_tree import Clique
 from sundog.models.marginals.marginals import Marginals, list_chosen
 from sundog.models.marginals.marginals_plan import MarginalsPlan
 from sundog.models.neural.features import Features
@@ -180,40 +181,32 @@ def _score_marginals(
     model: Marginals, plan: MarginalsPlan, others: Records, record: Records, measured: MemoryCheckpoint
 ) -> float:
     """Return the likelihood ratio of all measured columns and pairs, given which pairs were chosen."""
-    names = list(plan.sigma)
+    names, axes = list(plan.sigma), model.axes
+    codes = [[each.codes[name].astype(int) for name in names] for each in (others, record)]
+    values = [axes.encode(each.codes) for each in (others, record)]
     total = 0.0
-    for place, (name, sigma) in enumerate(plan.sigma.items()):
-        total += _compare(measured.tensors["columns"][f"0.{place}"], others, record, [(name, None)], sigma, 1)
+    for place, sigma in enumerate(plan.sigma.values()):
+        total += _compare(measured.tensors["columns"][f"0.{place}"], (place,), codes, sigma, 1)
     for number, each in enumerate(plan.rounds):
-        chosen = list_chosen(measured.tensors[f"choice {number}"], 0)
-        cliques = [*chosen, *((place,) for place in range(len(names)))]
         units = dict(zip(model.potentials, model.units[number], strict=True))
-        for index, clique in enumerate(cliques):
+        chosen = list_chosen(measured.tensors[f"choice {number}"], 0)
+        for index, clique in enumerate(chosen):
             noisy = measured.tensors[f"measured {number}"][f"0.{index}"]
-            groups = [(names[v], model.groups[names[v]] if len(clique) > 1 else None) for v in clique]
-            total += _compare(noisy, others, record, groups, each.sigma, units[clique])
+            total += _compare(noisy, clique, values, each.sigma, units[clique])
+        for place, name in enumerate(names):
+            noisy = measured.tensors[f"measured {number}"][f"0.{len(chosen) + place}"]
+            total += _compare(noisy, (place,), codes, each.sigma, units[axes.find_clique([name])])
     return total
 
 
 def _compare(
-    noisy: npt.NDArray[Any],
-    others: Records,
-    record: Records,
-    columns: Sequence[tuple[str, npt.NDArray[np.int64] | None]],
-    sigma: float,
-    units: int,
+    noisy: npt.NDArray[Any], clique: Clique, values: Sequence[Sequence[npt.NDArray[Any]]], sigma: float, units: int
 ) -> float:
     """Return the likelihood ratio of a sum of `units` noisy counts; the record adds `units` to one cell."""
-    cells = [
-        tuple(codes if groups is None else groups[codes])
-        for codes, groups in ((record.codes[name].astype(int), groups) for name, groups in columns)
-    ]
-    place = tuple(cell[0] for cell in cells)
-    known = np.ones(len(others), bool)
-    for (name, groups), cell in zip(columns, cells, strict=True):
-        codes = others.codes[name].astype(int)
-        known &= (codes if groups is None else groups[codes]) == cell[0]
-    return float(noisy[place] - units * (known.sum() + 0.5)) / sigma**2
+    others, record = ([each[v] for v in clique] for each in values)
+    cell = tuple(int(each[0]) for each in record)
+    known = np.logical_and.reduce([each == value for each, value in zip(others, cell, strict=True)])
+    return float(noisy[cell] - units * (known.sum() + 0.5)) / sigma**2
 
 
 # --- networks ------------------------------------------------------------------------------------------------------

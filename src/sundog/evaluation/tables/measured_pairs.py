@@ -124,6 +124,8 @@ def _find_noise(names: Sequence[str], measured: Sequence[MeasuredMarginal], clus
     whole: dict[Pair, list[float]] = {}
     within: dict[Pair, list[float]] = {}  # triples
     for marginal in measured:
+        if marginal.is_fine:  # as a whole it was measured, too
+            continue
         for one, other in combinations(marginal.columns, 2):
             pair = (min(places[one], places[other]), max(places[one], places[other]))
             (whole if len(marginal.columns) == 2 else within).setdefault(pair, []).append(marginal.deviation)

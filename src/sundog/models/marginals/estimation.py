@@ -12,7 +12,7 @@ independence, which is where most pairs are, but that of a column towards equal 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,6 +39,11 @@ class Measurement:
         counts = (self.counts / self.variance + other.counts / other.variance) / precision
         return Measurement(counts, 1 / precision)
 
+    @property
+    def cell_variances(self) -> Floats:
+        """The variance of each cell."""
+        return np.broadcast_to(self.variance, self.counts.shape)
+
 
 def estimate_potentials(
     tree: BucketTree,
@@ -49,6 +54,7 @@ def estimate_potentials(
     start: Factors,
     iterations: int,
     tolerance: float,
+    columns: Collection[Clique] | None = None,
     column_prior: float = COLUMN_PRIOR,
 ) -> dict[Clique, Floats]:
     """Return the potentials of the measured cliques.
@@ -57,17 +63,20 @@ def estimate_potentials(
         tree: has a bucket for every measured clique, and every fixed one.
         measured: noisy counts by clique.
         total: the number of records.
-        fixed: further factors that are not estimated, such as −∞ for what is impossible.
+        fixed: factors that are not estimated, such as −∞ for what is impossible.
         start: potentials to start from.
         iterations: of L-BFGS, at the most.
-        tolerance: stop as soon as no gradient is larger than this many standard deviations of a count, or of its prior.
-        column_prior: λ of single columns; that of pairs where the fixed factors already describe columns.
+        tolerance: the largest gradient to stop at, in standard deviations of a count, or of its prior.
+        columns: the cliques of one column; by default those of one variable.
+        column_prior: λ of single columns.
     """
-    layout = CliqueLayout(tree, measured)
-    if not layout.size:
+    if not measured:
         return {}
+    layout = CliqueLayout(tree, measured)
     counts = layout.join({clique: each.counts for clique, each in measured.items()})
-    prior = layout.join({clique: _compute_prior(clique, each, column_prior) for clique, each in measured.items()})
+    columns = [clique for clique in measured if len(clique) == 1] if columns is None else columns
+    strength = dict.fromkeys(measured, PAIR_PRIOR) | dict.fromkeys(columns, column_prior)
+    prior = layout.join({clique: strength[clique] * each.cell_variances for clique, each in measured.items()})
     # The Hessian's diagonal is about N μ + λ v; in its scale all potentials move about equally fast.
     scale = np.sqrt(np.maximum(counts, 1.0) + prior)
 
@@ -78,18 +87,8 @@ def estimate_potentials(
         gradient = total * compute_marginals(model, layout) - counts + penalty
         return float(total * model.log_partition - theta @ counts + 0.5 * penalty @ theta), gradient / scale
 
+    options = {"maxiter": iterations, "maxcor": _MEMORY, "ftol": 0.0, "gtol": tolerance}
+    begin = layout.join(start) * scale
     with threadpool_limits(1):  # products of vectors: more threads would only wait for each other
-        found = optimize.minimize(
-            objective,
-            layout.join(start) * scale,
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": iterations, "maxcor": _MEMORY, "ftol": 0.0, "gtol": tolerance},
-        )
+        found = optimize.minimize(objective, begin, jac=True, method="L-BFGS-B", options=options)
     return {clique: part.copy() for clique, part in layout.split(found.x / scale).items()}
-
-
-def _compute_prior(clique: Clique, measurement: Measurement, column_prior: float) -> Floats:
-    """Return λ v for each cell of a clique."""
-    strength = column_prior if len(clique) == 1 else PAIR_PRIOR
-    return np.broadcast_to(strength * measurement.variance, measurement.counts.shape)

@@ -8,11 +8,12 @@ cells than are listed here.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from sundog.data.schema import Schema
+from sundog.models.marginals.axes import Axes
 from sundog.models.marginals.bucket_tree import Clique, GrowingTree, eliminate
 from sundog.models.marginals.inference import Floats, calibrate
 from sundog.models.marginals.variable import Variable
@@ -22,8 +23,8 @@ _MOST_RANGES = 2**12  # of values, of all groups of a column: rare categories ar
 _MOST_OF_ALL = 2**17  # of the bucket tree of all rules
 
 
-def find_impossible(schema: Schema, variables: Mapping[str, Variable]) -> dict[Clique, Floats]:
-    """Return, for the columns of each rule, −∞ where no record can be and 0 elsewhere.
+def find_impossible(schema: Schema, axes: Axes) -> dict[Clique, Floats]:
+    """Return, for the variables of each rule's columns, −∞ where no record can be and 0 elsewhere.
 
     It is a function of the schema and of groups, which are in the release: a reader of it finds the same cells.
 
@@ -31,32 +32,41 @@ def find_impossible(schema: Schema, variables: Mapping[str, Variable]) -> dict[C
     >>> ages = {name: {"type": "integer", "min": 0, "max": 1} for name in "ab"}
     >>> schema = Schema.from_dict({"columns": ages, "rules": ["a <= b"]})
     >>> one = Variable(IntegerColumn(min=0, max=1), np.array([0, 1]), np.array([0.5, 0.5]))
-    >>> find_impossible(schema, {"a": one, "b": one})[0, 1].tolist()
+    >>> find_impossible(schema, Axes({"a": one, "b": one}, {}))[0, 1].tolist()
     [[0.0, 0.0], [-inf, 0.0]]
 
     Args:
         schema: with rules about scalar columns that are not derived.
-        variables: the scalar columns.
+        axes: of the scalar columns.
     """
     rules = schema.bind_rules().rules
     if not rules:
         return {}
-    places = {name: place for place, name in enumerate(variables)}
-    sizes = [variable.size for variable in variables.values()]
     scattered = {
-        name for name, each in variables.items() if sum(len(cell.ranges) for cell in each.cells) > _MOST_RANGES
+        name for name, each in axes.coarse.items() if sum(len(cell.ranges) for cell in each.cells) > _MOST_RANGES
     }
-    tree = GrowingTree(sizes, [], _MOST_OF_ALL)
+    tree = GrowingTree(axes.sizes, [], _MOST_OF_ALL)
     found: dict[Clique, Floats] = {}
     for _, rule in rules:
-        clique = tuple(sorted(places[name] for name in rule.names))
-        if math.prod(sizes[v] for v in clique) > _MOST_CELLS or any(name in scattered for name in rule.names):
+        names = sorted(rule.names, key=axes.names.index)
+        is_fine = _count_cells(axes.fine, names) <= _MOST_CELLS
+        variables = axes.fine if is_fine else axes.coarse
+        clique = axes.find_clique(names, coarse=not is_fine)
+        if _count_cells(variables, names) > _MOST_CELLS or not scattered.isdisjoint(names):
             continue
         if clique not in found and not tree.add(clique):
             continue
         possible = rule.possible({name: variables[name].cells for name in rule.names})
         with np.errstate(divide="ignore"):
-            factor = np.log(possible.transpose(np.argsort([places[name] for name in rule.names])))
-        found[clique] = found.get(clique, 0.0) + factor
+            factor = np.log(possible.transpose([rule.names.index(name) for name in names]))
+        found[clique] = found.get(clique, 0.0) + (
+            axes.spread(factor, names, absent=-math.inf)[1] if is_fine else factor
+        )
     # Rules that exclude every record are left to the sampler, which names the one that is to blame.
-    return {} if math.isinf(calibrate(eliminate(sizes, found), found).log_partition) else found
+    subgroups = axes.weigh_subgroups()
+    is_empty = math.isinf(calibrate(eliminate(axes.sizes, [*found, *subgroups]), found, subgroups).log_partition)
+    return {} if is_empty else found
+
+
+def _count_cells(variables: Mapping[str, Variable], names: Sequence[str]) -> int:
+    return math.prod(variables[name].size for name in names)

@@ -10,14 +10,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sundog.data.columns import Scale
 from sundog.data.records import Records
 from sundog.models.independent.column_marginals import get_marginal
 from sundog.models.independent.independent import estimate_total
+from sundog.models.marginals.axes import Axes, divide_groups
 from sundog.models.marginals.bucket_tree import BucketTree, Clique, GrowingTree, eliminate
 from sundog.models.marginals.clique_selection import (
     bound_weight,
@@ -39,7 +40,7 @@ from sundog.models.marginals.marginals_plan import Round
 from sundog.models.marginals.public_prior import fit_public_prior
 from sundog.models.marginals.released import list_scalars
 from sundog.models.marginals.rule_acceptance import estimate_acceptance, is_partial, rake_shares
-from sundog.models.marginals.variable import Variable, choose_groups, group_bins
+from sundog.models.marginals.variable import RARE, Variable, choose_groups, group_bins
 from sundog.privacy.events import DiscreteGaussian, Pure
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.mechanisms.counts import Histogram, add_histogram_noise
@@ -51,6 +52,7 @@ _CAUTION = 2.0  # gains below the largest noise of all scores, times this, are n
 _TARGET = 2.5  # how many times as often a pair of the target is measured as another of its size
 _ITERATIONS, _TOLERANCE = 60, 0.5  # of the fits between rounds; the tolerance is in standard deviations of a count
 _LAST_ITERATIONS, _LAST_TOLERANCE = 1000, 0.02
+_SUBGROUPS = 4  # of a group, at the most
 _RAKINGS = 4  # after which rejection by the rules moves the marginals of columns no further
 
 
@@ -81,17 +83,16 @@ class Learner:
         self.columns = dict(columns)
         self._total: int | None = None  # until it is asked for
         self._groups = configuration.groups or choose_groups(self.total, noise=scale * math.sqrt(self.cap))
-        known = {} if public is None else count_bins(public)
-        self.variables = [self._group(name, known.get(name)) for name in self.names]
-        self.sizes = tuple(variable.size for variable in self.variables)
+        self._records, self._bins = records, count_bins(records)
         self.measured: dict[Clique, Measurement] = {}
-        self._bins = count_bins(records)
-        self._values = self._encode(records)
-        self._impossible = find_impossible(self.schema, self._variables_by_name)
-        self._use_marginals(self._compute_marginals())
-        self.prior: Factors = self._start_from(public) if public is not None and self.names else {}
         self.order: tuple[int, ...] | None = None  # of elimination: a greedy one, until pairs are chosen in another
         self.potentials: dict[Clique, Floats] = {}
+        self.prior: Factors = {}
+        known = {} if public is None else count_bins(public)
+        self.marginals = self._compute_marginals()
+        self._use_axes(Axes({name: self._group(name, known.get(name)) for name in self.names}, {}))
+        if public is not None and self.names:
+            self.prior = self._start_from(public)
         self.estimate()
 
     @property
@@ -111,22 +112,52 @@ class Learner:
             for name, each in self.columns.items()
         }
 
+    def _use_axes(self, axes: Axes) -> None:
+        """Take groups and subgroups, and see which cells the rules exclude."""
+        self.axes = axes
+        self._values = axes.encode(self._records.codes)
+        self._impossible = find_impossible(self.schema, axes)
+        self._use_marginals(self.marginals)
+
     def _use_marginals(self, marginals: dict[str, Floats]) -> None:
         """Take the probabilities with which values are drawn, and see how often the rules reject them."""
         self.marginals = marginals
-        self.variables = [
-            replace(variable, shares=marginals[name]) for name, variable in self._variables_by_name.items()
-        ]
-        self._accepted = estimate_acceptance(self.schema, self._variables_by_name, self._impossible)
+        coarse = {name: replace(variable, shares=marginals[name]) for name, variable in self.axes.coarse.items()}
+        self.axes = Axes(coarse, self.axes.divided)
+        self._accepted = estimate_acceptance(self.schema, self.axes, self._impossible)
+
+    def refine(self) -> None:
+        """Divide the groups of numbers that were measured together into subgroups: such pairs are scored in these next.
+
+        It follows from noisy counts alone.
+        """
+        divided: dict[str, Integers] = {}
+        for name in sorted({self.names[v] for pair in self.measured if self._has_order(pair) for v in pair}):
+            least = RARE * math.sqrt(float(self.columns[name].variance)) / max(1, self.total)
+            subgroups = divide_groups(self.axes.coarse[name], most=_SUBGROUPS, least=least)
+            divided |= {name: subgroups} if subgroups.any() else {}
+        self._use_axes(Axes(self.axes.coarse, divided))
+        for name in divided:
+            clique = self.axes.find_clique([name])
+            whole = self.potentials.pop(clique[:1])
+            self.potentials[clique] = np.repeat(whole[:, None], self.sizes[clique[1]], axis=1)
+        if self.order is not None:  # subgroups first: so far they depend on their groups only
+            self.order = (*range(len(self.names), len(self.sizes)), *self.order)
+
+    def _has_order(self, columns: Sequence[int]) -> bool:
+        """Return whether all columns are numbers, times or ordered categories."""
+        kinds = [self.schema.columns[self.names[v]].scale for v in columns]
+        return len(columns) > 1 and all(kind in (Scale.ORDINAL, Scale.INTERVAL) for kind in kinds)
 
     @property
-    def _variables_by_name(self) -> dict[str, Variable]:
-        return dict(zip(self.names, self.variables, strict=True))
+    def sizes(self) -> tuple[int, ...]:
+        """How many values each variable has."""
+        return self.axes.sizes
 
     @property
     def _fixed(self) -> dict[Clique, Floats]:
-        """The factors that are not estimated: what the rules accept, and public records."""
-        return merge_factors(self._accepted, self.prior)
+        """The factors that are not estimated: what the rules accept, public records, and shares of subgroups."""
+        return merge_factors(self._accepted, self.prior, self.axes.weigh_subgroups())
 
     @property
     def tree(self) -> BucketTree:
@@ -135,7 +166,7 @@ class Learner:
 
     def estimate(self, iterations: int = _ITERATIONS, tolerance: float = _TOLERANCE) -> None:
         """Fit the potentials to what was measured so far."""
-        columns = {(place,): self._sum_groups(place) for place in range(len(self.names))}
+        columns = {self.axes.find_clique([name]): self._sum_groups(name) for name in self.names}
         self.potentials = estimate_potentials(
             self.tree,
             columns | self.measured,
@@ -144,6 +175,7 @@ class Learner:
             start=self.potentials,
             iterations=iterations,
             tolerance=tolerance,
+            columns=columns,
             column_prior=PAIR_PRIOR if self.prior else COLUMN_PRIOR,
         )
 
@@ -175,10 +207,19 @@ class Learner:
 
     def _list_candidates(self, order: int) -> list[Clique]:
         """Return all pairs, and all larger cliques up to an order that are not too large to count."""
-        places = range(len(self.names))
-        larger = (clique for size in range(3, order + 1) for clique in combinations(places, size))
-        fitting = [clique for clique in larger if math.prod(self.sizes[v] for v in clique) <= _MOST_COUNTED]
-        return [*combinations(places, 2), *fitting]
+        columns = range(len(self.names))
+        pairs = [self._refine_pair(pair) for pair in combinations(columns, 2)]
+        larger = (clique for size in range(3, order + 1) for clique in combinations(columns, size))
+        return pairs + [clique for clique in larger if self._count_cells(clique) <= _MOST_COUNTED]
+
+    def _refine_pair(self, pair: Clique) -> Clique:
+        """Return the subgroups, too, of a pair of numbers that was measured by groups."""
+        names = [self.names[v] for v in pair]
+        is_fine = pair in self.measured and not self.axes.divided.keys().isdisjoint(names)
+        return self.axes.find_clique(names) if is_fine and self._has_order(pair) else pair
+
+    def _count_cells(self, clique: Clique) -> int:
+        return math.prod(self.sizes[v] for v in clique)
 
     def divide(self, each: Round, pairs: Sequence[Clique]) -> dict[Clique, int]:
         """Return how often to measure each pair of a round, and each private column again: fewer pairs leave more.
@@ -186,7 +227,7 @@ class Learner:
         A column is measured by its bins, which are finer than its groups. Pairs of the target are measured more often.
         """
         private = [(v,) for v, name in enumerate(self.names) if not self.schema.columns[name].public]
-        weights = [weigh_size(math.prod(self.sizes[v] for v in pair)) for pair in pairs]
+        weights = [weigh_size(self._count_cells(pair)) for pair in pairs]
         weights = [_TARGET * own if self.target in pair else own for pair, own in zip(pairs, weights, strict=True)]
         weights += [weigh_size(len(self._bins[self.names[v]])) for (v,) in private]
         return dict(zip([*pairs, *private], divide_units(weights, each.units), strict=True))
@@ -223,12 +264,13 @@ class Learner:
         groups = group_bins(column, counts, deviation=deviation, most=self._groups)
         return Variable(column, groups, get_marginal(column).to_probabilities(own.counts, self.total))
 
-    def _sum_groups(self, place: int) -> Measurement:
+    def _sum_groups(self, name: str) -> Measurement:
         """Return the counts of a column's groups: of the possible counts, those nearest to the noisy ones."""
-        name, variable = self.names[place], self.variables[place]
-        own, total = self.columns[name], self.total
+        variable, own, total = self.axes.fine[name], self.columns[name], self.total
         counts = total * get_marginal(self.schema.columns[name]).to_probabilities(own.counts, total)
-        return Measurement(variable.sum_groups(counts), own.variance * variable.bins_per_group)
+        _, sums = self.axes.spread(variable.sum_groups(counts), [name])
+        _, variances = self.axes.spread(own.variance * variable.bins_per_group, [name], absent=1.0)
+        return Measurement(sums, variances)
 
     def finish(self) -> dict[Clique, Floats]:
         """Fit the potentials to convergence, and return them with those of public records.
@@ -239,19 +281,15 @@ class Learner:
         self._use_marginals(measured)
         for _ in range(_RAKINGS if is_partial(self._accepted) else 0):
             self.estimate()
-            model = calibrate(self.tree, self.potentials, self.prior, self._impossible)
-            self._use_marginals(self.marginals | rake_shares(self.schema, self._variables_by_name, model, measured))
+            model = calibrate(self.tree, self.potentials, self.prior, self._impossible, self.axes.weigh_subgroups())
+            self._use_marginals(self.marginals | rake_shares(self.schema, self.axes, model, measured))
         self.estimate(_LAST_ITERATIONS, _LAST_TOLERANCE)
         return merge_factors(self.potentials, self.prior)
-
-    def _encode(self, records: Records) -> list[npt.NDArray[Any]]:
-        """Return the group of each record's values, by column."""
-        return [variable.encode(records.codes[name]) for name, variable in zip(self.names, self.variables, strict=True)]
 
     def _start_from(self, public: Records) -> dict[Clique, Floats]:
         """Return the potentials of public records."""
         return fit_public_prior(
-            self._encode(public),
+            self.axes.encode(public.codes),
             self.sizes,
             rules=self._accepted,
             cells=self.configuration.cells,
@@ -265,16 +303,15 @@ class Learner:
         """
         deviation = each.sigma * math.sqrt(self.cap * (each.cliques + len(self.names)) / each.units)
         expectation = Expectation.draw(self.tree, [self.potentials, self._fixed], self.total, self.rng)
-        errors = [
-            expect_noise(cells, np.sqrt(self._sum_groups(v).variance))
-            for (v,), cells in expectation.count([(place,) for place in range(len(self.names))]).items()
-        ]
+        single = [(self.axes.find_clique([name]), self._sum_groups(name)) for name in self.names]
+        expected = expectation.count([clique for clique, _ in single])
+        errors = [expect_noise(expected[clique], np.sqrt(each.variance)) for clique, each in single]
         scores, unexplained = [], {}
         for some in split_cliques(candidates, self.sizes):
             expected = expectation.count(some)
             scores.append(score_cliques(count_cliques(self._values, self.sizes, some), expected, cap=self.cap))
             for clique, cells in expected.items():
-                left = expect_noise(cells, deviation) + max(errors[v] for v in clique)
+                left = expect_noise(cells, deviation) + max(errors[v] for v in self.axes.list_places(clique))
                 unexplained[clique] = left + (expect_chance(cells) if len(clique) > 2 else 0.0)
         return np.concatenate(scores), unexplained
 
@@ -286,12 +323,13 @@ class Learner:
         Of a triple only what no pair in it explains counts. Where a column has one group there is nothing to learn.
         """
         gains: dict[Clique, float] = {}
-        score = dict(zip(candidates, scores.tolist(), strict=True))
-        for clique in candidates:
-            if min(self.sizes[v] for v in clique) > 1:
-                explained = max(score[pair] for pair in combinations(clique, 2)) if len(clique) > 2 else 0.0
-                weight = self.weight if self.target in clique else 1.0
-                gains[clique] = weight * (score[clique] - explained - unexplained[clique] / self.cap)
+        columns = map(self.axes.list_places, candidates)
+        score = dict(zip(columns, scores.tolist(), strict=True))
+        for clique, (places, own) in zip(candidates, score.items(), strict=True):
+            if min(self.sizes[v] for v in places) > 1:
+                explained = max(score[pair] for pair in combinations(places, 2)) if len(places) > 2 else 0.0
+                weight = self.weight if self.target in places else 1.0
+                gains[clique] = weight * (own - explained - unexplained[clique] / self.cap)
         return gains
 
 

@@ -23,11 +23,12 @@ from sundog.data.schema import Schema
 from sundog.errors import DataError
 from sundog.models.independent.column_marginals import get_marginal
 from sundog.models.independent.released import name_marginal_key
+from sundog.models.marginals.axes import Axes
 from sundog.models.marginals.bucket_tree import BucketTree, Clique
 from sundog.models.marginals.configuration import MarginalsConfiguration
 from sundog.models.marginals.estimation import Measurement
 from sundog.models.marginals.impossible_cells import find_impossible
-from sundog.models.marginals.inference import Calibrated, Floats, calibrate
+from sundog.models.marginals.inference import Calibrated, Floats, calibrate, merge_factors
 from sundog.models.marginals.learner import Learner
 from sundog.models.marginals.marginals_plan import MarginalsPlan, Round, plan_marginals
 from sundog.models.marginals.released import (
@@ -36,6 +37,7 @@ from sundog.models.marginals.released import (
     list_scalars,
     name_groups_key,
     name_potential_key,
+    name_subgroups_key,
 )
 from sundog.models.marginals.tree_sampling import draw_records
 from sundog.models.marginals.variable import Variable
@@ -58,7 +60,8 @@ class Marginals:
         schema: of the records.
         marginals: the probabilities of each column's values, by name.
         groups: the group of each bin of the scalar columns, by name.
-        potentials: by clique of scalar columns.
+        subgroups: the subgroup of each bin, of the columns whose groups are divided.
+        potentials: by clique of variables, which `Axes` numbers.
         order: of elimination, in which the model was checked to be small enough.
         records: about how many records it was fitted on.
         units: by round, how often each clique was measured.
@@ -72,6 +75,7 @@ class Marginals:
         schema: Schema,
         marginals: Mapping[str, Floats],
         groups: Mapping[str, Integers],
+        subgroups: Mapping[str, Integers],
         potentials: Mapping[Clique, Floats],
         order: Sequence[int],
         records: int,
@@ -79,7 +83,12 @@ class Marginals:
         *,
         public: bool = False,
     ) -> None:
-        self.schema, self.marginals, self.groups = schema, dict(marginals), dict(groups)
+        self.schema, self.marginals, self.groups, self.subgroups = (
+            schema,
+            dict(marginals),
+            dict(groups),
+            dict(subgroups),
+        )
         self.potentials, self.order, self.records, self.public = dict(potentials), tuple(order), records, public
         self.units = [list(each) for each in units]
 
@@ -124,52 +133,60 @@ class Marginals:
 
     @classmethod
     def _finish(cls, learner: Learner, units: Sequence[Mapping[Clique, int]], *, public: bool) -> Self:
-        potentials = learner.finish()
-        counts = [[own.get(clique, 0) for clique in potentials] for own in units]
-        groups = {name: variable.groups for name, variable in zip(learner.names, learner.variables, strict=True)}
+        potentials, axes = learner.finish(), learner.axes
+        of_columns = {axes.find_clique([name]): (place,) for place, name in enumerate(learner.names)}
+        counts = [[own.get(of_columns.get(clique, clique), 0) for clique in potentials] for own in units]
+        groups = {name: variable.groups for name, variable in axes.coarse.items()}
         total, order = max(1, learner.total), learner.tree.order
-        return cls(learner.schema, learner.marginals, groups, potentials, order, total, counts, public=public)
+        return cls(
+            learner.schema, learner.marginals, groups, axes.divided, potentials, order, total, counts, public=public
+        )
 
     def list_measured(self) -> list[Clique]:
-        """Return the cliques of several columns that were measured; others are those of public records."""
+        """Return the sets of several columns that were measured; other potentials are those of public records."""
         units = zip(self.potentials, *self.units, strict=True)
-        return [clique for clique, *counts in units if len(clique) > 1 and any(counts)]
+        measured = dict.fromkeys(self.axes.list_places(clique) for clique, *counts in units if any(counts))
+        return [columns for columns in measured if len(columns) > 1]
 
     # --- drawing ---
 
     @functools.cached_property
-    def _variables(self) -> dict[str, Variable]:
-        return {
+    def axes(self) -> Axes:
+        """The variables that the potentials are of."""
+        coarse = {
             name: Variable(self.schema.columns[name], groups, self.marginals[name])
             for name, groups in self.groups.items()
         }
+        return Axes(coarse, self.subgroups)
 
     @functools.cached_property
-    def _impossible(self) -> dict[Clique, Floats]:
-        return find_impossible(self.schema, self._variables)
+    def _fixed(self) -> dict[Clique, Floats]:
+        """The factors that follow from the rest: what the rules exclude, and the shares of subgroups."""
+        return merge_factors(find_impossible(self.schema, self.axes), self.axes.weigh_subgroups())
 
     @functools.cached_property
     def _tree(self) -> BucketTree:
-        cliques = [*self.potentials, *self._impossible]
-        return build_tree([variable.size for variable in self._variables.values()], cliques, self.order)
+        return build_tree(self.axes.sizes, [*self.potentials, *self._fixed], self.order)
 
     @functools.cached_property
     def _calibrated(self) -> Calibrated:
-        return calibrate(self._tree, self.potentials, self._impossible)
+        return calibrate(self._tree, self.potentials, self._fixed)
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         """Draw n records given the conditions, exactly."""
         model = self._condition(where) if where else self._calibrated
         if math.isinf(model.log_partition):
             raise DataError("where: no record can satisfy all conditions together")
-        drawn = dict(zip(self._variables, draw_records(model, n, rng), strict=True))
-        return {name: self._draw_column(name, drawn.get(name), n, rng, where) for name in self.schema.columns}
+        drawn = dict(enumerate(draw_records(model, n, rng)))
+        return {name: self._draw_column(name, drawn, n, rng, where) for name in self.schema.columns}
 
-    def _draw_column(self, name: str, groups: Integers | None, n: int, rng: np.random.Generator, where: Where) -> Any:
-        """Return codes of the groups of a scalar column, or of the marginal of another."""
-        if groups is None:
+    def _draw_column(
+        self, name: str, drawn: Mapping[int, npt.NDArray[Any]], n: int, rng: np.random.Generator, where: Where
+    ) -> Any:
+        """Return codes of the variables of a scalar column, or of the marginal of another."""
+        if name not in self.groups:
             return get_marginal(self.schema.columns[name]).draw(self.marginals[name], n, rng)
-        return self._variables[name].decode(groups, rng, to_code_set(where[name]) if name in where else None)
+        return self.axes.decode(name, drawn, rng, to_code_set(where[name]) if name in where else None)
 
     def log_evidence(self, where: Where) -> float:
         """Return the logarithm of the probability that a record satisfies the conditions."""
@@ -178,27 +195,27 @@ class Marginals:
     def log_density(self, records: Records) -> Floats:
         """Return the logarithm of the probability of each record, exactly; −∞ where it is impossible."""
         codes, tree = records.codes, self._tree
-        groups = [variable.encode(codes[name]) for name, variable in self._variables.items()]
+        values = self.axes.encode(codes)
         total = np.zeros(len(records))
         for place, conditional in enumerate(self._calibrated.conditionals):
             with np.errstate(divide="ignore"):
-                total += np.log(conditional[tuple(groups[axis] for axis in tree.scope(place))])
+                total += np.log(conditional[tuple(values[axis] for axis in tree.scope(place))])
         for name, column in self.schema.columns.items():
-            if name in self._variables:
-                total += self._variables[name].compute_log_shares(codes[name])
+            if name in self.groups:
+                total += self.axes.fine[name].compute_log_shares(codes[name])
             else:
                 total += get_marginal(column).compute_log_density(self.marginals[name], codes[name])
         return total
 
     def _condition(self, where: Where) -> Calibrated:
         """Return the model of the records that satisfy the conditions."""
-        places = {name: place for place, name in enumerate(self._variables)}
-        with np.errstate(divide="ignore"):
-            evidence: dict[Clique, Floats] = {
-                (places[name],): np.log(self._variables[name].weigh_groups(to_code_set(codes)))
-                for name, codes in where.items()
-            }
-        return calibrate(self._tree, self.potentials, self._impossible, evidence)
+        evidence: dict[Clique, Floats] = {}
+        for name, codes in where.items():
+            shares = self.axes.fine[name].find_shares(to_code_set(codes))
+            clique, table = self.axes.spread(shares, [name])
+            with np.errstate(divide="ignore"):
+                evidence[clique] = np.log(table)
+        return calibrate(self._tree, self.potentials, self._fixed, evidence)
 
     # --- the release ---
 
@@ -209,6 +226,8 @@ class Marginals:
             tensors[name_marginal_key(place)] = self.marginals[name]
             if name in self.groups:
                 tensors[name_groups_key(place)] = self.groups[name]
+            if name in self.subgroups:
+                tensors[name_subgroups_key(place)] = self.subgroups[name]
         for place, potential in enumerate(self.potentials.values()):
             tensors[name_potential_key(place)] = potential
         cliques = [list(clique) for clique in self.potentials]
@@ -222,11 +241,12 @@ class Marginals:
         places = {name: place for place, name in enumerate(schema.columns)}
         marginals = {name: state.tensors[name_marginal_key(place)].copy() for name, place in places.items()}
         groups = {name: state.tensors[name_groups_key(places[name])].copy() for name in list_scalars(schema)}
+        subgroups = {name: state.tensors[name_subgroups_key(places[name])].copy() for name in released.divided}
         potentials = {
             clique: state.tensors[name_potential_key(place)].copy() for place, clique in enumerate(released.cliques)
         }
         order, records, units = released.order, released.records, released.units
-        return cls(schema, marginals, groups, potentials, order, records, units, public=released.public)
+        return cls(schema, marginals, groups, subgroups, potentials, order, records, units, public=released.public)
 
 
 def _describe_measured(models: Sequence[Marginals]) -> str:
@@ -292,6 +312,7 @@ def _run_round(
     """Choose marginals and measure them, in every part; return how often each was measured."""
     choice_charge, measured_charge = plan.round_charges(number)
     for learner in learners if number else ():  # the first round has the columns' own marginals, already fitted
+        learner.refine()
         learner.estimate()
 
     def choose(ledger: Ledger) -> Arrays:

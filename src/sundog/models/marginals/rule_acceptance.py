@@ -15,6 +15,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from sundog.data.schema import Schema
+from sundog.models.marginals.axes import Axes
 from sundog.models.marginals.bucket_tree import Clique
 from sundog.models.marginals.inference import Calibrated, Factors, Floats
 from sundog.models.marginals.tree_sampling import draw_records
@@ -26,22 +27,22 @@ _CAUTION = 10.0  # records that each bin is taken to have beside those that were
 _LARGEST = 2.0  # factor by which raking may change a probability; with more, ever fewer records are kept
 
 
-def estimate_acceptance(schema: Schema, variables: Mapping[str, Variable], possible: Factors) -> dict[Clique, Floats]:
+def estimate_acceptance(schema: Schema, axes: Axes, possible: Factors) -> dict[Clique, Floats]:
     """Return the logarithm of the share of each cell's records that satisfy the rules about its columns.
 
     Args:
         schema: with rules about scalar columns that are not derived.
-        variables: the scalar columns.
-        possible: by the columns of each rule, 0 for cells that are possible and −∞ for others.
+        axes: of the scalar columns.
+        possible: by the variables of each rule's columns, 0 for cells that are possible and −∞ for others.
     """
     rng = np.random.default_rng(0)  # the same integral has the same value each time
-    names = list(variables)
     found = {}
     for clique, factor in possible.items():
-        columns = [names[v] for v in clique]
+        columns = axes.list_columns(clique)
         each = min(max(_DRAWN // factor.size, _FEWEST), _MOST)
         cells = np.unravel_index(np.repeat(np.arange(factor.size), each), factor.shape)
-        codes = {name: variables[name].decode(cell, rng) for name, cell in zip(columns, cells, strict=True)}
+        drawn = dict(zip(clique, cells, strict=True))
+        codes = {name: axes.decode(name, drawn, rng) for name in columns}
         rules = [rule for _, rule in schema.bind_rules().rules if set(rule.names) == set(columns)]
         kept = np.logical_and.reduce([rule.holds(codes) for rule in rules]).reshape(-1, each).sum(axis=1)
         found[clique] = factor + np.log(np.maximum(kept, 0.5) / each).reshape(factor.shape)
@@ -57,26 +58,24 @@ def is_partial(accepted: Factors) -> bool:
     return any(bool((np.isfinite(factor) & (factor < 0)).any()) for factor in accepted.values())
 
 
-def rake_shares(
-    schema: Schema, variables: Mapping[str, Variable], model: Calibrated, marginals: Mapping[str, Floats]
-) -> dict[str, Floats]:
+def rake_shares(schema: Schema, axes: Axes, model: Calibrated, marginals: Mapping[str, Floats]) -> dict[str, Floats]:
     """Return probabilities of bins, with which more of the kept records have the bins that they should have.
 
     Args:
         schema: with rules about scalar columns that are not derived.
-        variables: the scalar columns, with the probabilities used so far.
-        model: of groups, before records are rejected.
+        axes: of the scalar columns, with the probabilities used so far.
+        model: of the variables, before records are rejected.
         marginals: the probabilities that the kept records should have, by column.
     """
     rng = np.random.default_rng(0)
     rules = schema.bind_rules()
-    groups = dict(zip(variables, draw_records(model, _DRAWN, rng), strict=True))
+    drawn = dict(enumerate(draw_records(model, _DRAWN, rng)))
     names = {name for _, rule in rules.rules for name in rule.names}
-    codes = {name: variables[name].decode(groups[name], rng) for name in variables if name in names}
+    codes = {name: axes.decode(name, drawn, rng) for name in axes.names if name in names}
     kept = rules.holds(codes)
-    found = {name: variable.shares for name, variable in variables.items()}
+    found = {name: variable.shares for name, variable in axes.fine.items()}
     for name in codes:
-        variable = variables[name]
+        variable = axes.fine[name]
         bins = variable.bins.to_bins(codes[name][kept]).astype(np.int64)
         counts = np.bincount(bins, minlength=len(variable.shares)).astype(np.float64)
         found[name] = _turn(variable, counts, marginals[name])

@@ -74,14 +74,18 @@ class Variable:
         codes: npt.NDArray[Any] = self.bins.to_codes(bins, rng, within)
         return codes.astype(self.column.dtype, copy=False)
 
-    def weigh_groups(self, within: CodeSet) -> Floats:
+    def weigh_groups(self) -> Floats:
+        """Return the probability of each group."""
+        return self._sum_by_group(self._weigh_bins(None))
+
+    def find_shares(self, within: CodeSet) -> Floats:
         """Return the probability that a code of each group is in the set."""
-        return self._sum_by_group(self._weigh_bins(within)) / self._sum_by_group(self._weigh_bins(None))
+        return self._sum_by_group(self._weigh_bins(within)) / self.weigh_groups()
 
     def compute_log_shares(self, codes: npt.NDArray[Any]) -> Floats:
         """Return the log-probability of each code, given its group."""
         weights = self._weigh_bins(None)
-        logs = np.log(weights / self._sum_by_group(weights)[self.groups]) - np.log(self.bins.widths)
+        logs = np.log(weights / self.weigh_groups()[self.groups]) - np.log(self.bins.widths)
         return np.asarray(logs[self.bins.to_bins(codes)])
 
     def sum_groups(self, counts: Floats) -> Floats:
