@@ -83,8 +83,11 @@ class Axes:
     def encode(self, codes: Mapping[str, npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
         """Return the value of each variable for each record."""
         groups = [variable.encode(codes[name]) for name, variable in self.coarse.items()]
-        subgroups = [self._take_subgroups(name, codes[name]) for name in self._subgroups]
-        return [*groups, *subgroups]
+        return [*groups, *self.encode_subgroups(codes)]
+
+    def encode_subgroups(self, codes: Mapping[str, npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
+        """Return the subgroup of each record, for each column that has subgroups."""
+        return [self._take_subgroups(name, codes[name]) for name in self._subgroups]
 
     def decode(
         self,

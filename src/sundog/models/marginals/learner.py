@@ -91,6 +91,7 @@ class Learner:
         known = {} if public is None else count_bins(public)
         self.marginals = self._compute_marginals()
         self._use_axes(Axes({name: self._group(name, known.get(name)) for name in self.names}, {}))
+        self._values = self.axes.encode(records.codes)
         if public is not None and self.names:
             self.prior = self._start_from(public)
         self.estimate()
@@ -115,7 +116,6 @@ class Learner:
     def _use_axes(self, axes: Axes) -> None:
         """Take groups and subgroups, and see which cells the rules exclude."""
         self.axes = axes
-        self._values = axes.encode(self._records.codes)
         self._impossible = find_impossible(self.schema, axes)
         self._use_marginals(self.marginals)
 
@@ -137,6 +137,7 @@ class Learner:
             subgroups = divide_groups(self.axes.coarse[name], most=_SUBGROUPS, least=least)
             divided |= {name: subgroups} if subgroups.any() else {}
         self._use_axes(Axes(self.axes.coarse, divided))
+        self._values += self.axes.encode_subgroups(self._records.codes)
         for name in divided:
             clique = self.axes.find_clique([name])
             whole = self.potentials.pop(clique[:1])
