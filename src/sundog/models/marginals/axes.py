@@ -120,12 +120,6 @@ class Axes:
         found[tuple(index)] = table
         return clique, found
 
-    def map_variables(self, other: Axes) -> dict[int, int]:
-        """Return the number in other axes of the same columns of each variable that they have, too."""
-        groups = {place: place for place in range(len(self.names))}
-        subgroups = {v: other._subgroups[name] for name, v in self._subgroups.items() if name in other._subgroups}
-        return groups | subgroups
-
     def weigh_subgroups(self) -> dict[Clique, Floats]:
         """Return the logarithm of the probability of each subgroup, given its group; −∞ if the group has fewer."""
         found = {}
