@@ -125,7 +125,7 @@ def test_they_follow_more_closely_than_groups_alone_show(monkeypatch: pytest.Mon
         return float(joint.trace() + joint.trace(offset=1))
 
     fine = share_of_followers(fit_followers()[0])
-    monkeypatch.setattr(learner, "_SUBGROUPS", 1)
+    monkeypatch.setattr(learner, "MOST_SUBGROUPS", 1)
     coarse = share_of_followers(fit(make_followers())[0])
     assert fine > 0.9
     assert coarse < 0.5
@@ -209,3 +209,12 @@ def test_subgroups_that_divide_no_groups_are_refused(harm: str) -> None:
             own[0] = 2**40
     with pytest.raises(ReleaseError, match="not those of a `marginals` model"):
         Marginals.from_state(model.schema, State({**state.tensors, "subgroups.0": own}, state.config))
+
+
+def test_many_subgroups_are_refused() -> None:
+    """A table of them has an axis for groups and one for the most subgroups, so that few groups could fill memory."""
+    model, _ = fit_followers()
+    state = model.state()
+    arrays = {"groups.0": np.arange(VALUES) // 8, "subgroups.0": np.arange(VALUES) % 8}
+    with pytest.raises(ReleaseError, match="more than 4 subgroups"):
+        Marginals.from_state(model.schema, State({**state.tensors, **arrays}, state.config))

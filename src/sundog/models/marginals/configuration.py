@@ -11,6 +11,7 @@ from sundog.models.configuration import Configuration
 
 MOST_CELLS = 2**23  # of all buckets of a tree, about
 MOST_ORDER = 3  # columns of a marginal
+MOST_SUBGROUPS = 4  # of a group
 
 
 class MarginalsConfiguration(Configuration):

@@ -30,7 +30,7 @@ from sundog.models.marginals.clique_selection import (
     score_cliques,
     weigh_size,
 )
-from sundog.models.marginals.configuration import MarginalsConfiguration
+from sundog.models.marginals.configuration import MOST_SUBGROUPS, MarginalsConfiguration
 from sundog.models.marginals.counting import count_cliques
 from sundog.models.marginals.estimation import COLUMN_PRIOR, PAIR_PRIOR, Measurement, estimate_potentials
 from sundog.models.marginals.expectation import Expectation, split_cliques
@@ -52,7 +52,6 @@ _CAUTION = 2.0  # gains below the largest noise of all scores, times this, are n
 _TARGET = 2.5  # how many times as often a pair of the target is measured as another of its size
 _ITERATIONS, _TOLERANCE = 60, 0.5  # of the fits between rounds; the tolerance is in standard deviations of a count
 _LAST_ITERATIONS, _LAST_TOLERANCE = 1000, 0.02
-_SUBGROUPS = 4  # of a group, at the most
 _RAKINGS = 4  # after which rejection by the rules moves the marginals of columns no further
 
 
@@ -134,7 +133,7 @@ class Learner:
         divided: dict[str, Integers] = {}
         for name in sorted({self.names[v] for pair in self.measured if self._has_order(pair) for v in pair}):
             least = RARE * math.sqrt(float(self.columns[name].variance)) / max(1, self.total)
-            subgroups = divide_groups(self.axes.coarse[name], most=_SUBGROUPS, least=least)
+            subgroups = divide_groups(self.axes.coarse[name], most=MOST_SUBGROUPS, least=least)
             divided |= {name: subgroups} if subgroups.any() else {}
         self._use_axes(Axes(self.axes.coarse, divided))
         self._values += self.axes.encode_subgroups(self._records.codes)

@@ -15,7 +15,7 @@ from sundog.data.schema import MOST_COLUMNS, Schema
 from sundog.errors import ReleaseError
 from sundog.models.independent.released import check_marginal, list_due_marginals, name_marginal_key
 from sundog.models.marginals.bucket_tree import BucketTree, Clique, TreeTooLargeError, eliminate
-from sundog.models.marginals.configuration import MOST_CELLS, MOST_ORDER
+from sundog.models.marginals.configuration import MOST_CELLS, MOST_ORDER, MOST_SUBGROUPS
 from sundog.models.protocol import State
 from sundog.models.released import (
     MOST_RECORDS,
@@ -201,6 +201,8 @@ def _check_subgroups(schema: Schema, name: str, state: State) -> int:
     counts = np.bincount(divisions[0])
     if (divisions[1] >= counts[divisions[0]]).any():
         raise _make_refusal(f"the subgroups of column {name!r} are not numbered from 0 in each group")
+    if counts.max() > MOST_SUBGROUPS:
+        raise _make_refusal(f"column {name!r} has a group of more than {MOST_SUBGROUPS} subgroups")
     return int(counts.max())
 
 
