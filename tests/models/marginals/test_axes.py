@@ -107,6 +107,8 @@ def test_groups_are_divided_while_there_are_records() -> None:
     assert divide_groups(variable, most=5, least=0.01).tolist() == [*range(5), *range(5)]
     assert divide_groups(variable, most=2, least=0.01).tolist() == [0, 0, 1, 1, 1] * 2
     assert not divide_groups(variable, most=5, least=0.3).any()
+    ending = Variable(variable.column, np.zeros(10, np.int64), np.array([0.125] * 8 + [0.0] * 2))
+    assert divide_groups(ending, most=4, least=0.01).tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 3, 3]
 
 
 # --- what is learned ---

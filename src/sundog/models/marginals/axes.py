@@ -185,5 +185,6 @@ def divide_groups(variable: Variable, *, most: int, least: float) -> Integers:
         room = min(most, len(bins), int(shares.sum() / least))
         if room > 1:
             middles = (np.cumsum(shares) - shares / 2) / shares.sum()
-            found[bins] = np.unique(np.floor(middles * room), return_inverse=True)[1]
+            parts = np.minimum(np.floor(middles * room), room - 1)  # a last bin without records has its middle at 1
+            found[bins] = np.unique(parts, return_inverse=True)[1]
     return found
