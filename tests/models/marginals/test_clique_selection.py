@@ -10,6 +10,7 @@ import pytest
 
 from sundog.models.marginals.bucket_tree import Clique, GrowingTree
 from sundog.models.marginals.clique_selection import (
+    Forest,
     Integers,
     choose_by_exponential_mechanism,
     choose_by_scores,
@@ -40,6 +41,23 @@ def test_only_what_is_worth_its_noise_is_chosen_the_best_first_and_as_much_as_fi
     assert choose_by_scores(gains, GrowingTree(SIZES, [], 1e6), 3, least=0.0) == [(0, 2), (0, 1)]
     assert choose_by_scores(gains, GrowingTree(SIZES, [], 1e6), 1, least=0.0) == [(0, 2)]
     assert choose_by_scores({**gains, (1, 2): 1.0}, GrowingTree(SIZES, [], 300), 3, least=0.0) == [(0, 2), (0, 1)]
+
+
+def test_a_forest_connects_columns_once() -> None:
+    gains: dict[Clique, float] = {(0, 1): 5.0, (1, 2): 4.0, (0, 2): 3.0, (2, 3): 2.0, (0, 3): 1.0}
+    sizes = (4, 4, 4, 4)
+    assert choose_by_scores(gains, GrowingTree(sizes, [], 1e6), 9, least=0.0, forest=Forest()) == [
+        (0, 1),
+        (1, 2),
+        (2, 3),
+    ]
+    noise = NoiseSource.seeded(5)
+    drawn = [
+        choose_by_exponential_mechanism(gains, GrowingTree(sizes, [], 1e6), 9, scale=0.1, noise=noise, forest=Forest())
+        for _ in range(200)
+    ]
+    assert all(len(chosen) == 3 and {v for pair in chosen for v in pair} == {0, 1, 2, 3} for chosen in drawn)
+    assert len({tuple(sorted(chosen)) for chosen in drawn}) == 8  # trees on these five pairs
 
 
 def test_the_exponential_mechanism_has_its_probabilities() -> None:

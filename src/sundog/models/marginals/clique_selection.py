@@ -2,6 +2,9 @@
 
 The score of a clique is the L1 distance between its counts and the model's, which a record changes by at
 most one.
+
+The first round chooses a forest (Chow and Liu 1968): a pair is left out if chosen pairs connect its columns already.
+What those explain of it shows in the scores of the next round only.
 """
 
 from __future__ import annotations
@@ -50,7 +53,31 @@ def expect_chance(expected: Integers) -> float:
     return float(math.sqrt(2 / math.pi) * np.sqrt(expected).sum())
 
 
-def choose_by_scores(gains: Mapping[Clique, float], tree: GrowingTree, most: int, *, least: float) -> list[Clique]:
+class Forest:
+    """Columns that the pairs chosen so far connect.
+
+    >>> forest = Forest()
+    >>> forest.join((0, 1)), forest.join((1, 2)), forest.has_room((0, 2)), forest.has_room((2, 3))
+    (None, None, False, True)
+    """
+
+    def __init__(self) -> None:
+        self._components: list[set[int]] = []
+
+    def has_room(self, clique: Clique) -> bool:
+        """Return whether a clique connects columns that are not connected yet."""
+        return not any(component.issuperset(clique) for component in self._components)
+
+    def join(self, clique: Clique) -> None:
+        """Connect the columns of a clique."""
+        joined = [component for component in self._components if component & set(clique)]
+        apart = [component for component in self._components if not component & set(clique)]
+        self._components = [*apart, set(clique).union(*joined)]
+
+
+def choose_by_scores(
+    gains: Mapping[Clique, float], tree: GrowingTree, most: int, *, least: float, forest: Forest | None = None
+) -> list[Clique]:
     """Return the cliques with the largest gains that the tree has room for, and add them to it.
 
     Args:
@@ -58,18 +85,27 @@ def choose_by_scores(gains: Mapping[Clique, float], tree: GrowingTree, most: int
         tree: of what was measured before.
         most: how many to choose at the most.
         least: the smallest gain that is more than noise.
+        forest: that the chosen cliques form, if they have to.
     """
     chosen: list[Clique] = []
     for clique in sorted(gains, key=lambda each: -gains[each]):
         if len(chosen) == most or gains[clique] <= least:
             break
-        if tree.add(clique):
+        if (forest is None or forest.has_room(clique)) and tree.add(clique):
             chosen.append(clique)
+            if forest is not None:
+                forest.join(clique)
     return chosen
 
 
 def choose_by_exponential_mechanism(
-    gains: Mapping[Clique, float], tree: GrowingTree, most: int, *, scale: float, noise: NoiseSource
+    gains: Mapping[Clique, float],
+    tree: GrowingTree,
+    most: int,
+    *,
+    scale: float,
+    noise: NoiseSource,
+    forest: Forest | None = None,
 ) -> list[Clique]:
     """Return cliques that were drawn one after the other, each with probability ∝ exp(scale · gain).
 
@@ -82,14 +118,20 @@ def choose_by_exponential_mechanism(
         most: how many to choose at the most.
         scale: of the gains.
         noise: the source of randomness.
+        forest: that the chosen cliques form, if they have to.
     """
     left = [clique for clique in gains if tree.has_room(clique)]
     chosen: list[Clique] = []
-    for _ in range(min(most, len(left))):
+    for _ in range(most):
+        if not left:
+            break
         logits = scale * np.array([gains[clique] for clique in left])
         clique = left.pop(draw_by_score(logits, noise))
         if tree.add(clique):
             chosen.append(clique)
+            if forest is not None:
+                forest.join(clique)
+                left = [each for each in left if forest.has_room(each)]
     return chosen
 
 

@@ -21,6 +21,7 @@ from sundog.models.independent.independent import estimate_total
 from sundog.models.marginals.axes import Axes, divide_groups
 from sundog.models.marginals.bucket_tree import BucketTree, Clique, GrowingTree, eliminate
 from sundog.models.marginals.clique_selection import (
+    Forest,
     bound_weight,
     choose_by_exponential_mechanism,
     choose_by_scores,
@@ -186,18 +187,20 @@ class Learner:
         """
         candidates = self._list_candidates(each.order)
         scores, unexplained = self._compare(each, candidates)
-        growing = self._open_tree()
+        growing, forest = self._open_tree(), Forest() if each.is_forest else None
         event = each.choice.event
         if isinstance(event, Pure):
             gains = self._compute_gains(candidates, scores, unexplained)
             scale = event.epsilon / (2 * self.weight)
-            chosen = choose_by_exponential_mechanism(gains, growing, each.cliques, scale=scale, noise=ledger.noise)
+            chosen = choose_by_exponential_mechanism(
+                gains, growing, each.cliques, scale=scale, noise=ledger.noise, forest=forest
+            )
             return chosen, growing.order
         assert isinstance(event, DiscreteGaussian)  # noqa: S101  as planned
         noisy = add_histogram_noise(Histogram(scores, event.sigma, each.choice.purpose), ledger)
         largest = event.sigma * math.sqrt(2 * math.log(max(2, len(scores))))  # about, of the noise
         gains = self._compute_gains(candidates, noisy, unexplained)
-        return choose_by_scores(gains, growing, each.cliques, least=_CAUTION * largest), growing.order
+        return choose_by_scores(gains, growing, each.cliques, least=_CAUTION * largest, forest=forest), growing.order
 
     def _open_tree(self) -> GrowingTree:
         """Return the tree that pairs are added to; what rules and public records take does not count."""

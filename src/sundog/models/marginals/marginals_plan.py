@@ -24,7 +24,7 @@ from sundog.privacy.mechanisms.counts import compute_histogram_charge
 ONE_WAY = 0.10  # of the cost, for the marginals of single columns
 SCORES = 0.03  # of the cost, for choosing what a round measures
 MEASURED = (0.42, 0.42)  # of the cost, for what each round measures
-_CLIQUES = (1.5, 2.5)  # how many marginals each round measures at the most, for each column
+_CLIQUES = (1.0, 2.5)  # how many marginals each round measures at the most, for each column
 _UNITS = 16  # a marginal's noise is lowered by measuring it several times; this often, on average
 
 
@@ -38,6 +38,7 @@ class Round:
         cliques: how many marginals are measured, at the most.
         units: how many measurements there are, of all marginals together.
         sigma: of the noise in each cell of a measurement.
+        is_forest: whether no pair is measured whose columns are connected by others.
     """
 
     order: int
@@ -45,6 +46,7 @@ class Round:
     cliques: int
     units: int
     sigma: float
+    is_forest: bool
 
 
 @dataclass(frozen=True)
@@ -111,12 +113,12 @@ def _divide_rounds(schema: Schema, configuration: MarginalsConfiguration, scale:
         purpose = name_choice_purpose(number)
         for most in range(order, 1, -1):
             candidates = sum(math.comb(columns, size) for size in range(2, most + 1))
-            cliques = min(math.ceil(per_column * columns), candidates)
+            cliques = min(math.ceil(per_column * (columns - 1)), candidates)
             choice = _plan_choice(schema, candidates, cliques, scale, purpose)
             if isinstance(choice.event, DiscreteGaussian):  # triples are judged by the noisy scores of their pairs
                 break
         units = _UNITS * (cliques + columns)  # each column is measured again
-        found.append(Round(most, choice, cliques, units, scale * math.sqrt(units / share)))
+        found.append(Round(most, choice, cliques, units, scale * math.sqrt(units / share), is_forest=number == 0))
     return tuple(found)
 
 
