@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from imagery.experiments import BlackBox, Euclidean, Experiment, Target, WhiteBox
 from imagery.image_subsets import CIFAR, LFW
 from imagery.private_targets import PrivateTarget
 from imagery.target_networks import Defence
 from imagery.target_training import BEGAN, DCGAN, VAE
-
 from sundog.auditing.attacks.trained_discriminator import (
     Discriminator,
     Gan,
@@ -141,11 +141,11 @@ PARTS = {
 }
 
 
-def list_experiments(parts: Sequence[str], lengths: Lengths) -> list[Listed]:
-    """Return the experiments of some parts, each once, and those whose samples they need."""
+def list_experiments(parts: Sequence[str], lengths: Lengths, most: int | None) -> list[Listed]:
+    """Return the experiments of some parts, at most so many of each, and those whose samples they need; each once."""
     found: dict[str, Listed] = {}
     for part in parts:
-        for listed in PARTS[part](lengths):
+        for listed in islice(PARTS[part](lengths), most):
             source = listed.experiment.source
             if source is not None and source not in found:
                 target = listed.experiment.target  # type: ignore[attr-defined]  # all that have a source have a target

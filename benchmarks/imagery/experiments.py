@@ -10,12 +10,12 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+
 from imagery.image_subsets import Images, load_images
 from imagery.outcomes import Outcome, keep_outcome, measure_accuracy
 from imagery.target_networks import Defence
 from imagery.target_training import GAMES, Sizes, TargetTraining
-from numpy.typing import NDArray
-
 from sundog.auditing.attacks.discriminator_training import DiscriminatorTraining, TrainingOptions
 from sundog.auditing.attacks.trained_discriminator import TrainedDiscriminator
 from sundog.auditing.threat_model import Knowledge, ThreatModel
@@ -233,9 +233,7 @@ class BlackBox:
             report(Outcome(accuracy, dict(curve), time.perf_counter() - start, complete=False))
 
         delay = DELAY if self.attack.generates and not sizing.quick else 0
-        options = TrainingOptions(
-            sizing.cut(self.steps, 20), delay, hidden=4 * sizing.channels, device=sizing.device
-        )
+        options = TrainingOptions(sizing.cut(self.steps, 20), delay, hidden=4 * sizing.channels, device=sizing.device)
         attack = self.attack(options, observe)
         scores = attack.score(ThreatModel(held), candidates, np.random.default_rng(3))
         return Outcome(measure_accuracy(scores, members), curve, time.perf_counter() - start, complete=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +65,7 @@ def is_at_hand() -> bool:
     return (DATA / "lfw_all_gray32.npz").exists() and (DATA / "cifar10_10k.npz").exists()
 
 
+@functools.cache
 def _read(data: str) -> tuple[NDArray[Any], NDArray[Any]]:
     if data == LFW:
         kept = np.load(DATA / "lfw_all_gray32.npz")

@@ -5,16 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from dpgan.series import Silence
-from imagery.experiments import SAMPLES, Sizing, keep_samples
-from imagery.image_subsets import Images, load_images
-from imagery.outcomes import Outcome, measure_accuracy
 from numpy.typing import NDArray
 
 import sundog
+from imagery.experiments import SAMPLES, Sizing, keep_samples
+from imagery.image_subsets import Images, load_images
+from imagery.outcomes import Outcome, measure_accuracy
 from sundog.auditing.membership_measures import measure_exactly, trace_rates
 from sundog.auditing.tradeoff_curve import TradeoffCurve, compute_tradeoff_curve
 from sundog.models.gan.saved_critic import Critic
@@ -69,8 +68,8 @@ class PrivateTarget:
             curve = compute_tradeoff_curve(release.certificate.charges)
             found[AT_CURVE] = find_nearest(scores, images.members, curve)
             found[PROVEN] = (accuracy.epsilon, release.certificate.epsilon)
-        made: Any = release.sample(sizing.cut(SAMPLES, 100), seed=0)
-        keep_samples(sizing, self.name, np.asarray(made["image"] if isinstance(made, dict) else made, np.uint8))
+        made = release.sample(sizing.cut(SAMPLES, 100), seed=0, as_="arrays")["image"]
+        keep_samples(sizing, self.name, np.asarray(made, np.uint8))
         return Outcome(accuracy, {}, time.perf_counter() - start, complete=True, extra=found)
 
     @property
@@ -90,7 +89,9 @@ class PrivateTarget:
 
     def make_synthesizer(self, count: int, epochs: int, sizing: Sizing) -> sundog.Synthesizer:
         """Return a fit of this many records."""
-        settings = {"epochs": epochs, "batch": BATCH, **({} if self.is_private else {"clip": UNCLIPPED})}
+        settings: dict[str, float] = {"epochs": epochs, "batch": BATCH, "hidden": 4 * sizing.channels}
+        if not self.is_private:
+            settings["clip"] = UNCLIPPED
         return sundog.Synthesizer(
             model="gan",
             epsilon=self.choose_epsilon(count, epochs),
@@ -110,9 +111,7 @@ class PrivateTarget:
         return compute_epsilon([Charge(event=event, count=steps, purpose="training")], delta=DELTA)
 
 
-def find_nearest(
-    scores: NDArray[np.float64], members: NDArray[np.bool_], curve: TradeoffCurve
-) -> tuple[float, float]:
+def find_nearest(scores: NDArray[np.float64], members: NDArray[np.bool_], curve: TradeoffCurve) -> tuple[float, float]:
     """Return the true positive rate where it comes nearest to the curve, and what the curve allows there.
 
     The rate is the lower end of its 95% interval, corrected for the number of thresholds that are tried, and the curve

@@ -5,6 +5,7 @@ Images are 32 × 32. Batch normalisation always uses the statistics of the curre
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +51,7 @@ class Discriminator(nn.Module):
         super().__init__()
         widths = [colours, channels, 2 * channels, 4 * channels]
         layers: list[nn.Module] = []
-        for width, after in zip(widths[:-1], widths[1:], strict=True):
+        for width, after in itertools.pairwise(widths):
             layers.append(nn.Conv2d(width, after, 4, 2, 1, bias=width == colours))
             if width != colours:
                 layers.append(normalise(after))
@@ -81,7 +82,7 @@ def new_encoder(colours: int, channels: int, outputs: int) -> nn.Sequential:
     """Return a network from images to numbers."""
     widths = [colours, channels, 2 * channels, 4 * channels]
     layers: list[nn.Module] = []
-    for width, after in zip(widths[:-1], widths[1:], strict=True):
+    for width, after in itertools.pairwise(widths):
         layers += [nn.Conv2d(width, after, 4, 2, 1, bias=False), normalise(after), nn.LeakyReLU(SLOPE)]
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(4 * channels * 16, outputs))
 

@@ -9,6 +9,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits, mse_loss
+
 from imagery.target_networks import (
     LATENT,
     Defence,
@@ -19,10 +23,6 @@ from imagery.target_networks import (
     new_encoder,
     new_generator,
 )
-from numpy.typing import NDArray
-from torch import Tensor, nn
-from torch.nn.functional import binary_cross_entropy_with_logits, mse_loss
-
 from sundog.training.speed.cuda_graphs import ReplayedWork
 
 BATCH = 32  # as in the text
