@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -291,7 +291,7 @@ def flatten(pixels: Pixels, device: torch.device) -> torch.Tensor:
     return torch.from_numpy(pixels.reshape(len(pixels), -1)).to(device).float()
 
 
-def measure_distances(real: torch.Tensor, made: torch.Tensor) -> Any:
+def measure_distances(real: torch.Tensor, made: torch.Tensor) -> Iterator[torch.Tensor]:
     """Yield the distances of some rows from all of others."""
-    for part in real.split(512):
-        yield torch.cdist(part, made)
+    for start in range(0, len(real), 512):
+        yield torch.cdist(real[start : start + 512], made)

@@ -78,12 +78,9 @@ class Dcgan(Game):
     def update(self, real: Tensor) -> None:
         """Take a step of the discriminator, and one of the generator."""
         made = self.draw(len(real))
-        self.learns_to_tell.zero_grad()
-        (judge(self.discriminator(real), 1.0) + judge(self.discriminator(made.detach()), 0.0)).backward()
-        self.learns_to_tell.step()
-        self.learns_to_make.zero_grad()
-        judge(self.discriminator(made), 1.0).backward(inputs=list(self.generator.parameters()))
-        self.learns_to_make.step()
+        told = judge(self.discriminator(real), 1.0) + judge(self.discriminator(made.detach()), 0.0)
+        descend(self.learns_to_tell, told)
+        descend(self.learns_to_make, judge(self.discriminator(made), 1.0))
 
     def score(self, images: Tensor) -> Tensor:
         """Return the logits of the discriminator, without dropout and noise."""
@@ -111,21 +108,14 @@ class DcganVae(Game):
         spread = spread.clamp(-8, 8)
         again = self.generator(mean + torch.randn_like(mean) * (spread / 2).exp())
         made = self.draw(len(real))
-        self.learns_to_tell.zero_grad()
         told = judge(self.discriminator(made.detach()), 0.0) + judge(self.discriminator(again.detach()), 0.0)
-        (judge(self.discriminator(real), 1.0) + told / 2).backward()
-        self.learns_to_tell.step()
-        self.learns_to_make.zero_grad()
-        self.learns_to_encode.zero_grad()
+        descend(self.learns_to_tell, judge(self.discriminator(real), 1.0) + told / 2)
         wanted = self.discriminator.features(real).detach()
         likeness = mse_loss(self.discriminator.features(again), wanted)
         divergence = 0.5 * (mean.square() + spread.exp() - 1 - spread).sum(dim=1).mean() / wanted[0].numel()
         fooled = judge(self.discriminator(made), 1.0) + judge(self.discriminator(again), 1.0)
-        encoder, generator = (list(network.parameters()) for network in (self.encoder, self.generator))
-        (likeness + divergence).backward(inputs=encoder, retain_graph=True)
-        (likeness + fooled / 2).backward(inputs=generator)
-        self.learns_to_encode.step()
-        self.learns_to_make.step()
+        descend(self.learns_to_encode, likeness + divergence, retain_graph=True)
+        descend(self.learns_to_make, likeness + fooled / 2)
 
     def score(self, images: Tensor) -> Tensor:
         """Return the logits of the discriminator, without dropout and noise."""
@@ -154,14 +144,10 @@ class Began(Game):
     def update(self, real: Tensor) -> None:
         """Take a step of both networks, and of the weight of generated images."""
         made = self.draw(len(real))
-        self.learns_to_tell.zero_grad()
         own, other = self._lose(real).mean(), self._lose(made.detach()).mean()
-        (own - self.weight * other).backward()
-        self.learns_to_tell.step()
-        self.learns_to_make.zero_grad()
+        descend(self.learns_to_tell, own - self.weight * other)
         fooled = self._lose(made).mean()
-        fooled.backward(inputs=list(self.generator.parameters()))
-        self.learns_to_make.step()
+        descend(self.learns_to_make, fooled)
         with torch.no_grad():
             self.weight.add_(self.RATE * (self.GAMMA * own - fooled)).clamp_(0, 1)
 
@@ -170,7 +156,8 @@ class Began(Game):
         return -self._lose(images)
 
     def _lose(self, images: Tensor) -> Tensor:
-        return (self.autoencoder(images) - images).abs().mean(dim=(1, 2, 3))
+        lost: Tensor = (self.autoencoder(images) - images).abs().mean(dim=(1, 2, 3))
+        return lost
 
 
 GAMES: dict[str, Callable[[Sizes, Defence, torch.device], Game]] = {DCGAN: Dcgan, VAE: DcganVae, BEGAN: Began}
@@ -194,11 +181,13 @@ class TargetTraining:
     def train_epoch(self) -> int:
         """Train on all images once, in batches of equal size; return the number of steps."""
         count = len(self.images)
-        batches = torch.randperm(count, device=self.device)[: max(1, count // BATCH) * BATCH].split(BATCH)
-        for batch in batches:
+        order = torch.randperm(count, device=self.device)
+        starts = range(0, max(1, count - BATCH + 1), BATCH)
+        for start in starts:
+            batch = order[start : start + BATCH]
             self.places[: len(batch)].copy_(batch)
             self._step()
-        return len(batches)
+        return len(starts)
 
     @torch.no_grad()
     def score(self, pixels: NDArray[np.uint8]) -> NDArray[np.float64]:
@@ -223,6 +212,14 @@ def to_images(pixels: NDArray[np.uint8], device: torch.device) -> Tensor:
     """Return pixels between −1 and 1: (B, colours, height, width)."""
     levels = torch.from_numpy(np.ascontiguousarray(pixels)).to(device).float() / 127.5 - 1
     return levels[:, None] if levels.ndim == 3 else levels.movedim(-1, 1).contiguous()
+
+
+def descend(optimizer: torch.optim.Optimizer, loss: Tensor, *, retain_graph: bool = False) -> None:
+    """Take a step of the weights of one optimiser."""
+    optimizer.zero_grad()
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+    loss.backward(inputs=weights, retain_graph=retain_graph)  # type: ignore[no-untyped-call]
+    optimizer.step()
 
 
 def judge(logits: Tensor, label: float) -> Tensor:

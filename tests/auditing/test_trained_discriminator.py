@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -95,11 +98,13 @@ def test_an_observer_is_told_of_the_last_step() -> None:
 @pytest.mark.parametrize("form", ["table", "sets", "series"])
 def test_other_records_are_attacked_with_perceptrons(form: str) -> None:
     rng = np.random.default_rng(0)
-    schema, (members, others) = {
-        "table": lambda: (TABLE, [make_table(rng, 40) for _ in range(2)]),
-        "sets": lambda: (SETS, [make_sets(rng, 40) for _ in range(2)]),
-        "series": lambda: (SERIES, [10 * rng.random((40, 24)) for _ in range(2)]),
-    }[form]()
+    schema = {"table": TABLE, "sets": SETS, "series": SERIES}[form]
+    makers: dict[str, Callable[[], Any]] = {
+        "table": lambda: make_table(rng, 40),
+        "sets": lambda: make_sets(rng, 40),
+        "series": lambda: 10 * rng.random((40, 24)),
+    }
+    members, others = makers[form](), makers[form]()
     own, other = (encode(read(part, schema), schema) for part in (members, others))
     threat = ThreatModel({Knowledge.SYNTHETIC: own, Knowledge.NONMEMBERS: other.take(slice(0, 20))})
     options = TrainingOptions(steps=150, hidden=32, learning_rate=2e-3)

@@ -152,15 +152,10 @@ class DiscriminatorTraining:
 
     def _take_step(self) -> None:
         discriminator, generator = self._optimizers
-        discriminator.zero_grad()
         real, fake = self.critic(self._draw(self._real, BATCH)), self.critic(self._draw_fake())
-        (_compare(real, REAL, FAKE) + _compare(fake, FAKE, REAL)).backward()
-        discriminator.step()
+        _descend(discriminator, _compare(real, REAL, FAKE) + _compare(fake, FAKE, REAL))
         if self.evidence.generates:
-            generator.zero_grad()
-            loss = functional.softplus(-self.critic(self._generate(BATCH))).mean()
-            loss.backward(inputs=list(self.generator.parameters()))
-            generator.step()
+            _descend(generator, functional.softplus(-self.critic(self._generate(BATCH))).mean())
 
     def _draw_fake(self) -> Tensor:
         """Draw what counts as generated: records of the generator, known non-members, or half of each."""
@@ -183,6 +178,14 @@ class DiscriminatorTraining:
         total = len(next(iter(part.values())))
         places = torch.randint(total, (count,), device=self.device)
         return self.features.to_dense({key: rows[places] for key, rows in part.items()})
+
+
+def _descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+    """Take a step of the weights of one optimiser."""
+    optimizer.zero_grad()
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+    loss.backward(inputs=weights)  # type: ignore[no-untyped-call]
+    optimizer.step()
 
 
 def _compare(scores: Tensor, between: tuple[float, float], others: tuple[float, float]) -> Tensor:
