@@ -28,7 +28,7 @@ from multiprocessing.pool import AsyncResult
 from pathlib import Path
 from typing import Any
 
-from imagery.experiment_list import PARTS, Lengths, Listed, list_experiments
+from imagery.experiment_list import MANY, PARTS, POOL, Lengths, Listed, list_experiments
 from imagery.experiments import Experiment, Sizing, get_path, run_experiment
 from imagery.image_subsets import is_at_hand
 from imagery.outcomes import Outcome, read_outcome
@@ -72,9 +72,9 @@ def print_cuts(lengths: Lengths, sizing: Sizing) -> None:
     """Say what is smaller than in the text."""
     print(
         f"cut against the text: images of 32 × 32, LFW gray; 10,000 of 60,000 images of CIFAR-10; {lengths.epochs} of "
-        f"400 epochs of targets (a quarter for {500} people, half for training sets of different sizes, of 3,000 "
+        f"400 epochs of targets (a quarter for {MANY} people, half for training sets of different sizes, of {POOL:,} "
         f"images); {lengths.steps:,} of 50,000 steps of attackers without knowledge, {lengths.known:,} of 15,000 with; "
-        f"32,000 samples of each target instead of 32 in each step; {sizing.channels} channels"
+        f"100,000 samples of each target (32,000 of our gan) instead of 32 in each step; {sizing.channels} channels"
     )
 
 

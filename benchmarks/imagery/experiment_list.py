@@ -92,7 +92,7 @@ def list_knowledge(lengths: Lengths) -> Iterator[Listed]:
 def list_private(lengths: Lengths) -> Iterator[Listed]:
     """Our own GAN: without noise, and with differential privacy, white and black box."""
     for epsilon in (None, 10.0, 1.0):
-        faces = PrivateTarget(LFW, epsilon, epochs=lengths.epochs)
+        faces = PrivateTarget(LFW, epsilon, epochs=lengths.epochs, sampled=True)
         objects = PrivateTarget(CIFAR, epsilon, epochs=lengths.epochs, members=1000, others=9000)
         for target in (faces, objects):
             yield Listed(target)

@@ -22,7 +22,7 @@ from sundog.auditing.threat_model import Knowledge, ThreatModel
 from sundog.data.records import Records
 
 Pixels = NDArray[np.uint8]
-SAMPLES = 32_000  # of each target, for black-box attacks
+SAMPLES = 100_000  # of each target without privacy, for black-box attacks
 DELAY = 1000  # steps before a GAN is shown known records
 POINTS = 16  # of a curve by epochs
 

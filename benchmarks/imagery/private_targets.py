@@ -11,7 +11,7 @@ from dpgan.series import Silence
 from numpy.typing import NDArray
 
 import sundog
-from imagery.experiments import SAMPLES, Sizing, keep_samples
+from imagery.experiments import Sizing, keep_samples
 from imagery.image_subsets import Images, load_images
 from imagery.outcomes import Outcome, measure_accuracy
 from sundog.auditing.membership_measures import measure_exactly, trace_rates
@@ -23,6 +23,7 @@ from sundog.privacy.events import Charge, SampledGaussian
 DELTA = 1e-5
 BATCH = 64
 UNCLIPPED = 1e6
+SAMPLES = 32_000  # for black-box attacks
 AT_CURVE, PROVEN = "TPR nearest the curve", "ε proven"
 
 
@@ -37,6 +38,7 @@ class PrivateTarget:
         epochs: of its training.
         members: how many images are fitted.
         others: how many are not.
+        sampled: whether samples are kept for other attacks.
     """
 
     data: str
@@ -45,6 +47,7 @@ class PrivateTarget:
     epochs: int = 100
     members: int = 1323
     others: int = 11_910
+    sampled: bool = False
     source: str | None = None
 
     @property
@@ -68,8 +71,9 @@ class PrivateTarget:
             curve = compute_tradeoff_curve(release.certificate.charges)
             found[AT_CURVE] = find_nearest(scores, images.members, curve)
             found[PROVEN] = (accuracy.epsilon, release.certificate.epsilon)
-        made = release.sample(sizing.cut(SAMPLES, 100), seed=0, as_="arrays")["image"]
-        keep_samples(sizing, self.name, np.asarray(made, np.uint8))
+        if self.sampled:
+            made = release.sample(sizing.cut(SAMPLES, 100), seed=0, as_="arrays")["image"]
+            keep_samples(sizing, self.name, np.asarray(made, np.uint8))
         return Outcome(accuracy, {}, time.perf_counter() - start, complete=True, extra=found)
 
     @property

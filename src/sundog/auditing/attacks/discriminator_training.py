@@ -86,7 +86,7 @@ class DiscriminatorTraining:
         self.device = torch.device(options.device)
         self.features = Features(schema)
         self._shape = "conv" if choose_shape(schema) == "conv" else "mlp"
-        self._real = self._load([evidence.synthetic])
+        self._real = self._load(evidence.synthetic)
         self._fake: list[Compact] = []
 
     def run(self, observe: Observer | None = None) -> None:
@@ -137,16 +137,17 @@ class DiscriminatorTraining:
         ]
 
     def _add_known_records(self) -> ReplayedWork:
-        known = self.evidence
-        self._real = self._load([part for part in (known.synthetic, known.members) if part is not None])
-        self._fake = self._load([part for part in (known.nonmembers,) if part is not None])
+        self._real += self._load(self.evidence.members)
+        self._fake += self._load(self.evidence.nonmembers)
         return self._plan_steps()
 
     def _plan_steps(self) -> ReplayedWork:
         return ReplayedWork(self._take_step, self.device)
 
-    def _load(self, parts: Sequence[Records]) -> list[Compact]:
-        return [self.features.to_examples(part, self.device).take(np.arange(len(part))) for part in parts]
+    def _load(self, records: Records | None) -> list[Compact]:
+        if records is None:
+            return []
+        return [self.features.to_examples(records, self.device).take(np.arange(len(records)))]
 
     # --- a step ---
 
