@@ -84,7 +84,7 @@ def print_cuts(lengths: Lengths, sizing: Sizing) -> None:
 def run_all(experiments: Sequence[Experiment], sizing: Sizing, jobs: int, limit: float) -> list[str]:
     """Run what is not complete, in order, several at a time; return the names of those that failed."""
     end = time.monotonic() + limit
-    waiting = [each for each in experiments if not is_complete(each.name, sizing)]
+    waiting = list_waiting(experiments, sizing)
     if jobs == 1:
         for each in waiting:
             tell(each, run_experiment(each, sizing))
@@ -93,8 +93,9 @@ def run_all(experiments: Sequence[Experiment], sizing: Sizing, jobs: int, limit:
     failed: list[str] = []
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:  # leaving it ends what still runs
         while (waiting or running) and time.monotonic() < end:
-            waiting = [each for each in waiting if each.source not in failed]
-            for each in [each for each in waiting if is_ready(each, running, sizing)][: jobs - len(running)]:
+            waiting = [each for each in waiting if each.source is None or each.source.name not in failed]
+            unfinished = {*running, *(each.name for each in waiting)}
+            for each in [each for each in waiting if is_ready(each, unfinished)][: jobs - len(running)]:
                 waiting.remove(each)
                 running[each.name] = (each, pool.apply_async(run_experiment, (each, sizing)))
             failed += collect(running)
@@ -104,16 +105,18 @@ def run_all(experiments: Sequence[Experiment], sizing: Sizing, jobs: int, limit:
     return failed
 
 
-def is_complete(name: str, sizing: Sizing) -> bool:
-    """Return whether there is an outcome, and the samples that others need."""
-    outcome = read_outcome(get_path(sizing, name, ".json"))
-    return outcome is not None and outcome.complete
+def list_waiting(experiments: Sequence[Experiment], sizing: Sizing) -> list[Experiment]:
+    """Return those that are not complete, and those whose samples they need and that are not at hand."""
+    outcomes = {each.name: read_outcome(get_path(sizing, each.name, ".json")) for each in experiments}
+    open_ones = {name for name, outcome in outcomes.items() if outcome is None or not outcome.complete}
+    sources = {each.source.name for each in experiments if each.source is not None and each.name in open_ones}
+    open_ones |= {name for name in sources if not get_path(sizing, name, ".npy").exists()}
+    return [each for each in experiments if each.name in open_ones]
 
 
-def is_ready(experiment: Experiment, running: dict[str, Any], sizing: Sizing) -> bool:
+def is_ready(experiment: Experiment, unfinished: set[str]) -> bool:
     """Return whether the samples that an experiment needs are there."""
-    source = experiment.source
-    return source is None or (source not in running and get_path(sizing, source, ".npy").exists())
+    return experiment.source is None or experiment.source.name not in unfinished
 
 
 def collect(running: dict[str, tuple[Experiment, AsyncResult[Any]]]) -> list[str]:

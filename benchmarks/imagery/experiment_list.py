@@ -147,9 +147,8 @@ def list_experiments(parts: Sequence[str], lengths: Lengths, most: int | None) -
     for part in parts:
         for listed in islice(PARTS[part](lengths), most):
             source = listed.experiment.source
-            if source is not None and source not in found:
-                target = listed.experiment.target  # type: ignore[attr-defined]  # all that have a source have a target
-                found[source] = Listed(target if isinstance(target, PrivateTarget) else WhiteBox(target))
+            if source is not None:
+                found.setdefault(source.name, Listed(source))
             known = found.get(listed.experiment.name)
             text, gain = (known.text, listed.gain or known.gain) if known else (listed.text, listed.gain)
             found[listed.experiment.name] = Listed(listed.experiment, text, gain)

@@ -78,9 +78,9 @@ class Target:
         return f"{self.data} {part}{whole}, {self.network}" + (f", {self.defence[0]}" if self.defence[0] else "")
 
     @property
-    def samples_name(self) -> str:
-        """The experiment that keeps its samples."""
-        return f"white box, {self.name}"
+    def training(self) -> WhiteBox:
+        """The experiment that trains it."""
+        return WhiteBox(self)
 
     def load(self, sizing: Sizing) -> Images:
         """Return its images."""
@@ -96,8 +96,8 @@ class Sampled(Protocol):
         """What it is called in the table."""
 
     @property
-    def samples_name(self) -> str:
-        """The experiment that keeps its samples."""
+    def training(self) -> Experiment:
+        """The experiment that trains it, and keeps its samples."""
 
     def load(self, sizing: Sizing) -> Images:
         """Return members and others."""
@@ -111,7 +111,7 @@ class Experiment(Protocol):
         """What it is called in the table."""
 
     @property
-    def source(self) -> str | None:
+    def source(self) -> Experiment | None:
         """The experiment whose samples it needs."""
 
     def run(self, sizing: Sizing, report: Callable[[Outcome], None]) -> Outcome:
@@ -141,12 +141,12 @@ class WhiteBox:
     """Train a target, and score candidates by its discriminator; keep samples for other attacks."""
 
     target: Target
-    source: str | None = None
+    source: None = None
 
     @property
     def name(self) -> str:
         """What it is called in the table."""
-        return self.target.samples_name
+        return f"white box, {self.target.name}"
 
     def run(self, sizing: Sizing, report: Callable[[Outcome], None]) -> Outcome:
         """Measure after some of the epochs."""
@@ -207,14 +207,14 @@ class BlackBox:
         return f"{'shadow' if self.shadow else self.attack.name}{known}, {self.target.name}"
 
     @property
-    def source(self) -> str | None:
+    def source(self) -> Experiment:
         """The experiment whose samples it needs."""
-        return self.target.samples_name
+        return self.target.training
 
     def run(self, sizing: Sizing, report: Callable[[Outcome], None]) -> Outcome:
         """Measure after each thousandth step of the attacker."""
         start, images = time.perf_counter(), self.target.load(sizing)
-        samples: Pixels = np.load(get_path(sizing, str(self.source), ".npy"))
+        samples: Pixels = np.load(get_path(sizing, self.source.name, ".npy"))
         known = draw_known(images.members, self.members, self.nonmembers)
         kept = {True: images.pixels[known & images.members], False: images.pixels[known & ~images.members]}
         if self.shadow:
@@ -269,14 +269,14 @@ class Euclidean:
         return f"Euclidean, {self.target.name}"
 
     @property
-    def source(self) -> str | None:
+    def source(self) -> Experiment:
         """The experiment whose samples it needs."""
-        return self.target.samples_name
+        return self.target.training
 
     def run(self, sizing: Sizing, report: Callable[[Outcome], None]) -> Outcome:  # noqa: ARG002
         """Measure, with the nearest sample beside it."""
         start, images = time.perf_counter(), self.target.load(sizing)
-        samples = np.load(get_path(sizing, str(self.source), ".npy"))[: sizing.cut(4000, 100)]
+        samples = np.load(get_path(sizing, self.source.name, ".npy"))[: sizing.cut(4000, 100)]
         device = torch.device(sizing.device)
         made, real = (flatten(part, device) for part in (samples, images.pixels))
         found = torch.cat([torch.stack([d.mean(dim=1), d.amin(dim=1)]).T for d in measure_distances(real, made)])

@@ -48,7 +48,7 @@ class PrivateTarget:
     members: int = 1323
     others: int = 11_910
     sampled: bool = False
-    source: str | None = None
+    source: None = None
 
     @property
     def name(self) -> str:
@@ -77,9 +77,9 @@ class PrivateTarget:
         return Outcome(accuracy, {}, time.perf_counter() - start, complete=True, extra=found)
 
     @property
-    def samples_name(self) -> str:
-        """The experiment that keeps its samples."""
-        return self.name
+    def training(self) -> PrivateTarget:
+        """The experiment that trains it, and keeps its samples."""
+        return self
 
     @property
     def is_private(self) -> bool:
@@ -118,8 +118,8 @@ class PrivateTarget:
 def find_nearest(scores: NDArray[np.float64], members: NDArray[np.bool_], curve: TradeoffCurve) -> tuple[float, float]:
     """Return the true positive rate where it comes nearest to the curve, and what the curve allows there.
 
-    The rate is the lower end of its 95% interval, corrected for the number of thresholds that are tried, and the curve
-    is read at the upper end of the false positive rate.
+    The rate is the lower end of its 95% interval, and the curve is read at the upper end of that of the false positive
+    rate. Of 20 thresholds the worst is shown, and the intervals are those of one.
     """
     positives, negatives, _ = trace_rates(scores, members)
     tried = np.unique(np.geomspace(1, len(positives) - 1, 20).astype(int))
