@@ -22,11 +22,13 @@ class Attack(ABC):
         name: as `--attack` takes it.
         description: one sentence on what it does.
         needs: what the attacker must hold.
+        slow: whether it takes so long on a CPU that it is only tried by its name.
     """
 
     name: ClassVar[str]
     description: ClassVar[str]
     needs: ClassVar[frozenset[Knowledge]]
+    slow: ClassVar[bool] = False
 
     def find_obstacle(self, threat: ThreatModel, schema: Schema) -> str | None:  # noqa: ARG002  none by default
         """Return why it cannot be run on records of a schema, or None if it can; what it needs is held."""

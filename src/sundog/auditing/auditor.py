@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sundog.auditing.attacks.attack_list import ALL, choose_attacks
+from sundog.auditing.attacks.attack_list import ALL, choose_attacks, list_untried_attacks
 from sundog.auditing.audit_inputs import AuditInputs, AuditRequest, RealData, read_audit_inputs
 from sundog.auditing.audit_result import Audit
 from sundog.auditing.candidates import make_folds
@@ -166,6 +166,7 @@ def _list_skipped(results: MembershipResults, attack: str) -> Sequence[str]:
     found = [f"{name}: {why}" for name, why in results.skipped.items()]
     if attack != ALL:
         found.append(f"all attacks but {attack}: ask for --attack all")
+    found += [f"{each.name}: takes long; ask for --attack {each.name}" for each in list_untried_attacks(attack)]
     return found
 
 

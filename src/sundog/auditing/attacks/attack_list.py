@@ -26,6 +26,13 @@ def list_attacks() -> Sequence[Attack]:
     from sundog.auditing.attacks.known_members import KnownMembers
     from sundog.auditing.attacks.model_likelihood import Likelihood, LikelihoodRatio
     from sundog.auditing.attacks.singling_out import SinglingOut
+    from sundog.auditing.attacks.trained_discriminator import (
+        Discriminator,
+        Gan,
+        GanWithKnownRecords,
+        GanWithMembers,
+        NonmemberDiscriminator,
+    )
 
     return (
         ExactMatch(),
@@ -39,11 +46,16 @@ def list_attacks() -> Sequence[Attack]:
         CriticScore(),
         AttributeInference(),
         EuclideanDistance(),
+        Gan(),
+        GanWithMembers(),
+        GanWithKnownRecords(),
+        Discriminator(),
+        NonmemberDiscriminator(),
     )
 
 
 def choose_attacks(name: str) -> Sequence[Attack]:
-    """Return the attack of that name, or all.
+    """Return the attack of that name, or all that are not slow.
 
     >>> choose_attacks("exact")
     Traceback (most recent call last):
@@ -52,7 +64,16 @@ def choose_attacks(name: str) -> Sequence[Attack]:
     """
     attacks = {attack.name: attack for attack in list_attacks()}
     if name == ALL:
-        return tuple(attacks.values())
+        return tuple(attack for attack in attacks.values() if not attack.slow)
     if name not in attacks:
         raise ArgumentError(f"there is no attack {name!r}; {suggest(name, [ALL, *attacks])}")
     return (attacks[name],)
+
+
+def list_untried_attacks(name: str) -> Sequence[Attack]:
+    """Return the slow attacks that `all` leaves out; none if one attack was asked for.
+
+    >>> [attack.name for attack in list_untried_attacks("all")][:2], list_untried_attacks("gan")
+    (['gan', 'gan-members'], ())
+    """
+    return tuple(attack for attack in list_attacks() if attack.slow) if name == ALL else ()

@@ -1,0 +1,1 @@
+"""Attacks on generators of images: targets, experiments, and their figures."""
