@@ -1,4 +1,4 @@
-"""Shared by all benchmarks: options, rows of our figures beside a peer's, and interleaved medians."""
+"""Shared by all benchmarks: options, rows of figures beside a peer's, figures in a file, and interleaved medians."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from threading import Lock
+
+Figures = dict[str, float]
 
 DATA = Path(os.environ.get("SUNDOG_DATA", "../shared/data"))
 
@@ -51,6 +54,31 @@ def publish(rows: Sequence[Row], options: argparse.Namespace) -> None:
         )
     if options.json:
         options.json.write_text(json.dumps([asdict(row) | {"ratio": row.ratio} for row in rows], indent=1) + "\n")
+
+
+class Kept:
+    """Figures in a file, by what was measured, for what takes long."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.figures: dict[str, Figures] = {}
+        self._lock = Lock()
+        self._read()
+
+    def get(self, key: str, measure: Callable[[], Figures]) -> Figures:
+        """Return what is in the file; measure it first if it is not."""
+        if key not in self.figures:
+            figures = measure()
+            with self._lock:
+                self._read()  # another process may have added to it
+                self.figures[key] = figures
+                if self.path is not None:
+                    self.path.write_text(json.dumps(self.figures, indent=1, ensure_ascii=False) + "\n")
+        return self.figures[key]
+
+    def _read(self) -> None:
+        if self.path is not None and self.path.exists():
+            self.figures |= json.loads(self.path.read_text())
 
 
 def time_interleaved(

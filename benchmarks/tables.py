@@ -18,17 +18,15 @@ same bins.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from report import DATA, Row, parse_arguments, publish
+from report import DATA, Figures, Kept, Row, parse_arguments, publish
 from tabular import ours, peers
 from tabular.convergence import fit_longer
 from tabular.datasets import TABLES, AbsentError, Table
@@ -45,7 +43,6 @@ MEASURES = {
     "peak_mib": ("memory", "MiB"),
 }
 
-Figures = dict[str, float]
 Draw = Callable[..., tuple[pd.DataFrame, Figures]]  # of a table, with epsilon and seed by name: records, and the cost
 
 
@@ -149,31 +146,6 @@ def list_models(*, quick: bool) -> dict[str, Draw]:
         "real through our bins": partial(ours.draw_through_bins, delta=DELTA),
         "real through peers' bins": peers.draw_through_bins,
     }
-
-
-class Kept:
-    """Figures in a file, by what was measured: peers take long, and do not change."""
-
-    def __init__(self, path: Path | None) -> None:
-        self.path = path
-        self.figures: dict[str, Figures] = {}
-        self._lock = Lock()
-        self._read()
-
-    def get(self, key: str, measure: Callable[[], Figures]) -> Figures:
-        """Return what is in the file; measure it first if it is not."""
-        if key not in self.figures:
-            figures = measure()
-            with self._lock:
-                self._read()  # another process may have added to it
-                self.figures[key] = figures
-                if self.path is not None:
-                    self.path.write_text(json.dumps(self.figures, indent=1, ensure_ascii=False) + "\n")
-        return self.figures[key]
-
-    def _read(self) -> None:
-        if self.path is not None and self.path.exists():
-            self.figures |= json.loads(self.path.read_text())
 
 
 def show(title: str, found: Mapping[str, Sequence[Figures]]) -> None:

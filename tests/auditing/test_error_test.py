@@ -81,6 +81,11 @@ def test_two_thirds_of_the_noise_are_seen_in_a_thousand_runs(noise: float, is_ac
     assert alarms >= 99 if is_accused else alarms <= 5
 
 
+def test_a_threshold_is_in_the_middle_of_a_gap() -> None:
+    """The next run without the record may score a little higher than all runs before."""
+    assert choose_thresholds(np.array([0.1, 0.0, 0.2]), np.array([10.0, 9.8])) == [pytest.approx(5.0)]
+
+
 @pytest.mark.parametrize(
     ("absent", "present"),
     [

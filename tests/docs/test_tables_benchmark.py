@@ -141,7 +141,7 @@ def test_an_adapter_writes_records_and_their_cost(tmp_path: Path) -> None:
 
 
 def test_figures_of_peers_are_measured_once(tmp_path: Path) -> None:
-    from tables import Kept
+    from report import Kept
 
     path, asked = tmp_path / "kept.json", []
 
@@ -160,6 +160,7 @@ def test_peers_are_measured_several_at_a_time(tmp_path: Path, monkeypatch: pytes
     from argparse import Namespace
 
     import tables
+    from report import Kept
 
     both = threading.Barrier(2, timeout=60)
 
@@ -170,10 +171,10 @@ def test_peers_are_measured_several_at_a_time(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(tables, "judge", judge)
     monkeypatch.setattr("tabular.peers.Peer.is_installed", lambda *_: True)
     asked = Namespace(quick=False, only=["AIM, converged"], peers=tmp_path, epsilons=[1.0, 3.0], seeds=1, jobs=2)
-    kept = tables.Kept(tmp_path / "kept.json")
+    kept = Kept(tmp_path / "kept.json")
     tables.measure_ahead(table(), asked, kept)
     ahead = {f"people, AIM, converged, ε={epsilon}, seed 0": {"auc": epsilon} for epsilon in (1, 3)}
-    assert tables.Kept(tmp_path / "kept.json").figures == kept.figures == ahead
+    assert Kept(tmp_path / "kept.json").figures == kept.figures == ahead
 
 
 def test_rows_have_our_model_beside_each_other_contestant() -> None:

@@ -129,7 +129,7 @@ def choose_thresholds(absent: Floats, present: Floats) -> list[float]:
     scores = np.unique(np.concatenate([absent, present]))
     if len(scores) > _CANDIDATES:
         scores = np.unique(np.quantile(scores, np.linspace(0, 1, _CANDIDATES + 1), method="nearest"))
-    candidates = scores[:-1] if len(scores) > 1 else scores  # above the largest score nobody guesses
+    candidates = _find_middles(scores) if len(scores) > 1 else scores
     alarms = len(absent) - np.searchsorted(np.sort(absent), candidates, side="right")
     misses = np.searchsorted(np.sort(present), candidates, side="right")
     most_alarms = special.betaincinv(alarms + 1.0, np.maximum(len(absent) - alarms, 1e-9), _CAUTION)
@@ -137,3 +137,9 @@ def choose_thresholds(absent: Floats, present: Floats) -> list[float]:
     promise = -special.ndtri(most_alarms) - special.ndtri(most_misses)
     balance = np.abs(alarms / len(absent) - misses / len(present))
     return [float(candidates[place]) for place in dict.fromkeys([int(promise.argmax()), int(balance.argmin())])]
+
+
+def _find_middles(scores: Floats) -> Floats:
+    """Return the middle between each score and the next: other runs are seldom exactly as high as one of these."""
+    middles = scores[:-1] / 2 + scores[1:] / 2
+    return np.where(np.isfinite(middles), middles, scores[:-1])

@@ -52,9 +52,8 @@ def test_a_fit_without_noise_is_caught(name: str) -> None:
 @pytest.mark.parametrize("name", RUNS)
 def test_two_thirds_of_the_noise_are_caught(name: str) -> None:
     game = make_model_game(name, epsilon=4.0)
-    runs = 4000 if name == "gan" else 1500
-    assert play(game, runs) > LEVEL
-    assert play(weaken(game, 2 / 3), runs) < LEVEL
+    assert play(game, 1500) > LEVEL
+    assert play(weaken(game, 2 / 3), 1500) < LEVEL
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ expected count and the shift are known exactly. The last attack reads the number
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,9 +37,9 @@ Floats = npt.NDArray[np.float64]
 Read = Callable[[Any, MemoryCheckpoint], list[float]]
 
 _DELTA = 1e-5
-_VALUES = 4  # of each column
-_COLUMNS = 3
-_TIED = 200  # records of each value, of two columns that agree: enough for their pair to be measured
+_COLUMNS = 3  # of models of counts, with
+_VALUES = 4  # values each; networks have one such column, because their fits take longer
+_TIED = 400  # records of each of two values, of two columns that agree: enough for their pair to be measured
 
 
 @dataclass(frozen=True)
@@ -51,22 +51,24 @@ class ModelGame:
         plan: of the fit.
         tables: without the record, and with it.
         read: returns the scores of a fitted model and its measured.
+        device: where networks train.
     """
 
     kind: type[Model]
     plan: Any
     tables: tuple[Records, Records]
     read: Read
+    device: str = "cpu"
 
     def play(self, present: bool, ledger: Ledger) -> Sequence[float]:
         """Fit with or without the record, and return the scores of all attacks."""
         measured = MemoryCheckpoint()
-        context = FitContext(seed=0, checkpoint=measured)
+        context = FitContext(seed=0, checkpoint=measured, device=self.device)
         model = self.kind.fit(self.tables[present], self.plan, ledger, context)
         return [*self.read(model, measured), float(model.state().config["records"])]
 
 
-def make_model_game(name: str, *, epsilon: float) -> Game:
+def make_model_game(name: str, *, epsilon: float, device: str = "cpu") -> Game:
     """Return the game of a model.
 
     >>> make_model_game("independent", epsilon=4.0).name
@@ -75,14 +77,21 @@ def make_model_game(name: str, *, epsilon: float) -> Game:
     Args:
         name: of a model, or "mixture" for one of independent columns.
         epsilon: of the fits.
+        device: where networks train: `cpu` or `cuda`.
     """
     if name not in _MAKERS:
         raise ArgumentError(f"there is no game for model {name!r}; choose one of {', '.join(_MAKERS)}")
-    return Game(name, _MAKERS[name](name, epsilon).play)
+    return Game(name, replace(_MAKERS[name](name, epsilon), device=device).play)
 
 
 def play_model(
-    name: str, *, epsilon: float = 4.0, runs: int = 1000, seed: int = 0, progress: Progress = silent
+    name: str,
+    *,
+    epsilon: float = 4.0,
+    runs: int = 1000,
+    seed: int = 0,
+    device: str = "cpu",
+    progress: Progress = silent,
 ) -> GameResult:
     """Play the game of a model, and return what it shows.
 
@@ -94,9 +103,11 @@ def play_model(
         epsilon: of the fits, at δ = 1e-5.
         runs: with the record and without it, together.
         seed: of the test noise.
+        device: where networks train: `cpu` or `cuda`.
         progress: the callback for progress messages.
     """
-    return run_game(make_model_game(name, epsilon=epsilon), runs=runs, seed=seed, delta=_DELTA, progress=progress)
+    game = make_model_game(name, epsilon=epsilon, device=device)
+    return run_game(game, runs=runs, seed=seed, delta=_DELTA, progress=progress)
 
 
 def list_model_games() -> list[str]:
@@ -107,9 +118,9 @@ def list_model_games() -> list[str]:
 # --- tables --------------------------------------------------------------------------------------------------------
 
 
-def _declare_table(columns: int, records: int) -> Schema:
-    values = [f"v{code}" for code in range(_VALUES)]
-    declared = {f"c{place}": {"type": "categorical", "values": values} for place in range(columns)}
+def _declare_table(columns: int, *, values: int, records: int) -> Schema:
+    names = [f"v{code}" for code in range(values)]
+    declared = {f"c{place}": {"type": "categorical", "values": names} for place in range(columns)}
     return Schema.from_dict({"records": records, "columns": declared})
 
 
@@ -123,7 +134,7 @@ def _fill_table(schema: Schema, codes: npt.NDArray[np.int64]) -> Records:
 
 def _make_empty_pair(columns: int) -> tuple[Records, Records]:
     """Return a table without records, and one with a single record."""
-    schema = _declare_table(columns, records=1)
+    schema = _declare_table(columns, values=_VALUES, records=1)
     empty = np.zeros((0, columns), np.int64)
     return _fill_table(schema, empty), _fill_table(schema, np.ones((1, columns), np.int64))
 
@@ -165,8 +176,8 @@ def _make_mixture_game(_: str, epsilon: float) -> ModelGame:
 
 def _make_marginals_game(name: str, epsilon: float) -> ModelGame:
     """Return the game of two columns that agree in all records but one, so that their pair is measured."""
-    schema = _declare_table(2, records=_VALUES * _TIED)
-    tied = np.repeat(np.arange(_VALUES), _TIED)[:, None].repeat(2, axis=1)
+    schema = _declare_table(2, values=2, records=2 * _TIED)
+    tied = np.repeat([0, 1], _TIED)[:, None].repeat(2, axis=1)
     without, with_record = (_fill_table(schema, codes) for codes in (tied, np.concatenate([tied, [[0, 1]]])))
     kind, plan = _plan(name, schema, epsilon)
     return ModelGame(
@@ -221,7 +232,7 @@ _NETWORK_SETTINGS: dict[str, dict[str, Any]] = {
 
 def _make_network_game(name: str, epsilon: float) -> ModelGame:
     """Return the game of a network that takes one step on all records."""
-    tables = _make_empty_pair(_COLUMNS)
+    tables = _make_empty_pair(1)
     kind, plan = _plan(name, tables[0].schema, epsilon, _NETWORK_SETTINGS[name])
     attack = NetworkAttack(kind, plan, tables, has_public_loss=name == "rbm")
     return ModelGame(kind, plan, tables, lambda _, measured: attack.score(measured))

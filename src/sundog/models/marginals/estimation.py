@@ -12,18 +12,22 @@ independence, which is where most pairs are, but that of a column towards equal 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import optimize
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from sundog.models.marginals.bucket_tree import BucketTree, Clique
 from sundog.models.marginals.inference import CliqueLayout, Factors, Floats, calibrate, compute_marginals
 
 COLUMN_PRIOR, PAIR_PRIOR = 0.001, 0.02  # λ: how far the model stays from what was measured, in units of its variance
 _MEMORY = 10  # of L-BFGS, in steps
+
+# Finding the libraries takes milliseconds, as long as a small estimate.
+_find_libraries = functools.cache(ThreadpoolController)
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,6 @@ def estimate_potentials(
 
     options = {"maxiter": iterations, "maxcor": _MEMORY, "ftol": 0.0, "gtol": tolerance}
     begin = layout.join(start) * scale
-    with threadpool_limits(1):  # products of vectors: more threads would only wait for each other
+    with _find_libraries().limit(limits=1):  # products of vectors: more threads would only wait for each other
         found = optimize.minimize(objective, begin, jac=True, method="L-BFGS-B", options=options)
     return {clique: part.copy() for clique, part in layout.split(found.x / scale).items()}
