@@ -63,7 +63,8 @@ def test_a_copy_is_nearest_and_chunks_change_nothing(kind: str, monkeypatch: pyt
     apart = distance.find_nearest(strangers, those)
     assert np.median(apart) > 5e-3
     monkeypatch.setattr(nearest_records, "_ROWS", 7)
-    monkeypatch.setattr(nearest_records, "_CELLS", 70)
+    monkeypatch.setattr(nearest_records, "_OTHERS", 70)
+    monkeypatch.setattr(nearest_records, "_HELD", 20)
     assert distance.find_nearest(strangers, those) == pytest.approx(apart, abs=2e-3)
 
 

@@ -1,9 +1,11 @@
 """Distances between records of any columns, and nearest neighbours in bounded memory.
 
 The squared distance of two records is a sum over columns. Numbers are scaled to the declared range, and two different
-categories are √2 apart. Two sets are as far apart as 1 minus their Jaccard index. Of images and series, principal
-components are compared, scaled to a total variance of 1; series are smoothed first, so that small shifts in time
-matter little.
+categories are √2 apart. Two sets are as far apart as 1 minus their Jaccard index.
+
+Images and series are compared twice. 64 principal components (of series that were smoothed) find the `NEAREST` records.
+Of these, the nearest is that with the least distance under dynamic time warping, or over shifts of an image by up to
+two pixels. So a copy that was shifted is near, as long as it is among those that resemble the record.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from sundog.auditing.aligned_arrays import ShiftedImages, WarpedSeries, compare_rows
 from sundog.auditing.array_components import ArrayComponents
 from sundog.data.columns import Form
 from sundog.data.records import Records
@@ -23,11 +26,14 @@ from sundog.data.schema import Schema
 from sundog.evaluation.prediction.design_matrix import encode_one_hot
 
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 Singles = npt.NDArray[np.float32]
 
+NEAREST = 16  # records whose images and series are compared exactly
 WIDEST = 512  # features of scalar columns; more are projected
-_CELLS = 2**23  # distances at a time
-_ROWS = 1024
+_HELD = 2**15  # encoded records at a time
+_ROWS, _OTHERS = 1024, 2048  # distances at a time
+_FEW = 16  # records at a time whose arrays are compared exactly
 
 
 class Part(Protocol):
@@ -42,40 +48,87 @@ class Part(Protocol):
 
 @dataclass(frozen=True)
 class RecordDistance:
-    """A distance between records, which follows from the schema and from records that the attacker holds."""
+    """A distance between records, which follows from the schema and from records that the attacker holds.
 
-    parts: Sequence[Part]
+    Args:
+        coarse: the parts that are cheap enough for all pairs.
+        exact: the parts for the nearest records under these; the same where these are exact.
+    """
+
+    coarse: Sequence[Part]
+    exact: Sequence[Part]
 
     @classmethod
     def fit(cls, schema: Schema, known: Records) -> RecordDistance:
-        """Return the distance; the components of images and series are learned from the known records."""
-        parts: list[Part] = [_Scalars(schema)] if schema.scalars else []
+        """Return the distance; what is compared of images and series is learned from the known records."""
+        coarse: list[Part] = [_Scalars(schema)] if schema.scalars else []
+        exact = list(coarse)
         for name, column in schema.columns.items():
             if column.form is Form.SET:
-                parts.append(_Sets(name))
+                coarse.append(_Sets(name))
+                exact.append(coarse[-1])
             elif column.shape:
-                parts.append(_Arrays(name, known))
-        return cls(parts)
+                coarse.append(_Components(name, known))
+                exact.append(WarpedSeries(name, known) if column.form is Form.SERIES else ShiftedImages(name, known))
+        return cls(coarse, exact)
 
     def find_nearest(self, records: Records, among: Records) -> Floats:
         """Return the distance of each record to the nearest of the others, in bounded memory."""
-        ours = [part.encode(records) for part in self.parts]
-        theirs = [part.encode(among) for part in self.parts]
-        found = np.full(len(records), np.inf)
-        width = max(1, _CELLS // _ROWS)
-        for start in range(0, len(records), _ROWS):
-            rows = slice(start, start + _ROWS)
-            for first in range(0, len(among), width):
-                others = slice(first, first + width)
-                squares = self._compare([each[rows] for each in ours], [each[others] for each in theirs])
-                found[rows] = np.minimum(found[rows], squares.min(axis=1))
+        is_exact = self.exact == self.coarse
+        count = 1 if is_exact else min(NEAREST, len(among))
+        found = np.empty(len(records))
+        for start in range(0, len(records), _HELD):
+            held = slice(start, start + _HELD)
+            squares, places = self._find_candidates(records.take(held), among, count)
+            if not is_exact:
+                squares = self._compare_exactly(records.take(held), among, places)
+            found[held] = squares.min(axis=1)
         return np.asarray(np.sqrt(np.maximum(found, 0.0)))
 
-    def _compare(self, these: Sequence[Any], those: Sequence[Any]) -> Singles:
-        total = self.parts[0].compare(these[0], those[0])
-        for part, this, that in zip(self.parts[1:], these[1:], those[1:], strict=True):
-            total += part.compare(this, that)
-        return total
+    def _find_candidates(self, records: Records, among: Records, count: int) -> tuple[Singles, Integers]:
+        """Return the least coarse distances of each record, squared, and where they are found; in no order."""
+        ours = [part.encode(records) for part in self.coarse]
+        squares = np.full((len(records), count), np.inf, np.float32)
+        places = np.zeros((len(records), count), np.int64)
+        for first in range(0, len(among), _OTHERS):
+            theirs = [part.encode(among.take(slice(first, first + _OTHERS))) for part in self.coarse]
+            for start in range(0, len(records), _ROWS):
+                rows = slice(start, start + _ROWS)
+                found = _compare(self.coarse, [each[rows] for each in ours], theirs)
+                _keep_least(squares[rows], places[rows], found, first)
+        return squares, places
+
+    def _compare_exactly(self, records: Records, among: Records, places: Integers) -> Singles:
+        """Return the exact distances, squared, of each record to those at its places."""
+        squares, count = np.empty(places.shape, np.float32), places.shape[1]
+        for start in range(0, len(records), _FEW):
+            few = slice(start, start + _FEW)
+            ours = [part.encode(records.take(few)) for part in self.exact]
+            theirs = [part.encode(among.take(places[few].ravel())) for part in self.exact]
+            for row in range(len(places[few])):
+                one, others = slice(row, row + 1), slice(row * count, (row + 1) * count)
+                found = _compare(self.exact, [each[one] for each in ours], [each[others] for each in theirs])
+                squares[start + row] = found[0]
+        return squares
+
+
+def _compare(parts: Sequence[Part], these: Sequence[Any], those: Sequence[Any]) -> Singles:
+    total = parts[0].compare(these[0], those[0])
+    for part, this, that in zip(parts[1:], these[1:], those[1:], strict=True):
+        total += part.compare(this, that)
+    return total
+
+
+def _keep_least(squares: Singles, places: Integers, found: Singles, first: int) -> None:
+    """Replace distances, and the places where they are found, by smaller ones of records from `first` on."""
+    better = np.flatnonzero(found.min(axis=1) < squares.max(axis=1))
+    count = squares.shape[1]
+    numbers = np.broadcast_to(np.arange(first, first + found.shape[1]), found[better].shape)
+    both = np.concatenate([squares[better], found[better]], axis=1)
+    where = np.concatenate([places[better], numbers], axis=1)
+    chosen = np.argpartition(both, count - 1, axis=1)[:, :count]
+    squares[better] = np.take_along_axis(both, chosen, axis=1)
+    places[better] = np.take_along_axis(where, chosen, axis=1)
 
 
 class _Scalars:
@@ -94,20 +147,14 @@ class _Scalars:
         return np.ascontiguousarray(encoded.toarray() if self.projection is None else encoded @ self.projection)
 
     def compare(self, these: Singles, those: Singles) -> Singles:
-        return _compare_rows(these, those)
+        return compare_rows(these, those)
 
 
-class _Arrays:
+class _Components(ArrayComponents):
     """Principal components of images or series."""
 
-    def __init__(self, name: str, known: Records) -> None:
-        self.components = ArrayComponents(name, known)
-
-    def encode(self, records: Records) -> Singles:
-        return self.components.encode(records)
-
     def compare(self, these: Singles, those: Singles) -> Singles:
-        return _compare_rows(these, those)
+        return compare_rows(these, those)
 
 
 class _Sets:
@@ -121,13 +168,9 @@ class _Sets:
 
     def compare(self, these: Any, those: Any) -> Singles:
         common = (these @ those.T).toarray()
-        sizes = these.sum(axis=1)[:, None] + those.sum(axis=1)[None, :]
-        either = np.maximum(sizes - common, 1.0)
-        return np.asarray(np.where(sizes > 0, 1 - common / either, 0.0) ** 2, np.float32)
-
-
-def _compare_rows(these: Singles, those: Singles) -> Singles:
-    """Return the squared Euclidean distances."""
-    squares = np.einsum("ij,ij->i", these, these)[:, None] + np.einsum("ij,ij->i", those, those)[None, :]
-    squares -= 2 * (these @ those.T)
-    return np.asarray(squares, np.float32)
+        ours, theirs = (each.sum(axis=1) for each in (these, those))
+        either = ours[:, None] + theirs[None, :]
+        either -= common
+        common /= np.maximum(either, 1.0, out=either)
+        common[np.ix_(ours == 0, theirs == 0)] = 1.0
+        return np.asarray((1 - common) ** 2, np.float32)
