@@ -3,9 +3,9 @@
 The squared distance of two records is a sum over columns. Numbers are scaled to the declared range, and two different
 categories are √2 apart. Two sets are as far apart as 1 minus their Jaccard index.
 
-Images and series are compared twice. 64 principal components (of series that were smoothed) find the `NEAREST` records.
-Of these, the nearest is that with the least distance under dynamic time warping, or over shifts of an image by up to
-two pixels. So a copy that was shifted is near, as long as it is among those that resemble the record.
+Images and series are compared twice. The nearest 64 images, or 16 series, are found by principal components (of series
+that were smoothed). Of these, the nearest is that with the least distance over shifts of an image by up to two pixels,
+or under dynamic time warping. So a shifted copy is near, as long as it is among those that resemble the record.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Singles = npt.NDArray[np.float32]
 
-NEAREST = 16  # records whose images and series are compared exactly
 WIDEST = 512  # features of scalar columns; more are projected
 _HELD = 2**15  # encoded records at a time
 _ROWS, _OTHERS = 1024, 2048  # distances at a time
@@ -53,34 +52,37 @@ class RecordDistance:
     Args:
         coarse: the parts that are cheap enough for all pairs.
         exact: the parts for the nearest records under these; the same where these are exact.
+        count: how many records are compared exactly.
     """
 
     coarse: Sequence[Part]
     exact: Sequence[Part]
+    count: int
 
     @classmethod
     def fit(cls, schema: Schema, known: Records) -> RecordDistance:
         """Return the distance; what is compared of images and series is learned from the known records."""
         coarse: list[Part] = [_Scalars(schema)] if schema.scalars else []
-        exact = list(coarse)
+        exact, count = list(coarse), 1
         for name, column in schema.columns.items():
             if column.form is Form.SET:
                 coarse.append(_Sets(name))
                 exact.append(coarse[-1])
             elif column.shape:
+                aligned = (WarpedSeries if column.form is Form.SERIES else ShiftedImages)(name, known)
                 coarse.append(_Components(name, known))
-                exact.append(WarpedSeries(name, known) if column.form is Form.SERIES else ShiftedImages(name, known))
-        return cls(coarse, exact)
+                exact.append(aligned)
+                count = max(count, aligned.count)
+        return cls(coarse, exact, count)
 
     def find_nearest(self, records: Records, among: Records) -> Floats:
         """Return the distance of each record to the nearest of the others, in bounded memory."""
-        is_exact = self.exact == self.coarse
-        count = 1 if is_exact else min(NEAREST, len(among))
+        count = min(self.count, len(among))
         found = np.empty(len(records))
         for start in range(0, len(records), _HELD):
             held = slice(start, start + _HELD)
             squares, places = self._find_candidates(records.take(held), among, count)
-            if not is_exact:
+            if self.count > 1:
                 squares = self._compare_exactly(records.take(held), among, places)
             found[held] = squares.min(axis=1)
         return np.asarray(np.sqrt(np.maximum(found, 0.0)))
