@@ -6,7 +6,7 @@ over 16,470 items, series of 96 values, and images of 32 × 32 pixels. `adult` i
 process of its own, which may use one thread. The peers are limits: ten CPU minutes for Adult, one with `--quick`,
 twenty for each kind of 100,000 records and in proportion for fewer, and 1.5 GiB.
 
-    SUNDOG_DATA=../shared/data python benchmarks/audit_scale.py [--quick] [--json FILE] [--sizes N ...] [--only NAME ...]
+    SUNDOG_DATA=../shared/data python benchmarks/audit_scale.py [--quick] [--json FILE] [--sizes N ...] [--only ...]
 """
 
 from __future__ import annotations
@@ -92,23 +92,25 @@ def generate_sets(rows: int, rng: np.random.Generator) -> Any:
 
 def generate_series(rows: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
     """Return days with two peaks each."""
-    hours = np.arange(LENGTH)
     total = rng.gamma(1.0, 0.2, (rows, LENGTH))
     for usual in (30, 75):
-        at, width, height = (draw[:, None] for draw in (rng.normal(usual, 6, rows), rng.uniform(2, 9, rows), rng.gamma(3.0, 0.5, rows)))
-        total += height * np.exp(-(((hours - at) / width) ** 2))
+        at = rng.normal(usual, 6, rows)
+        total += rng.gamma(3.0, 0.5, (rows, 1)) * make_bumps(LENGTH, at, rng.uniform(2, 9, rows))
     return np.round(total.clip(0, 10), 3)
 
 
 def generate_images(rows: int, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
     """Return images of one blurred spot each."""
-    places = np.arange(SIDE)
-    across, down = (np.exp(-(((places - rng.uniform(4, 28, (rows, 1))) / rng.uniform(2, 8, (rows, 1))) ** 2)) for _ in range(2))
+    across, down = (make_bumps(SIDE, rng.uniform(4, 28, rows), rng.uniform(2, 8, rows)) for _ in range(2))
     found = np.empty((rows, SIDE, SIDE), np.uint8)
     for row in range(rows):
-        noise = rng.integers(0, 40, (SIDE, SIDE))
-        found[row] = (210 * np.outer(across[row], down[row])).astype(np.uint8) + noise
+        found[row] = 210 * np.outer(across[row], down[row]) + rng.integers(0, 40, (SIDE, SIDE))
     return found
+
+
+def make_bumps(length: int, at: npt.NDArray[np.float64], width: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return one bump of height 1 in each row."""
+    return np.exp(-(((np.arange(length) - at[:, None]) / width[:, None]) ** 2))
 
 
 WRITERS = {
@@ -144,22 +146,21 @@ def measure_kind(kind: str, rows: int, folder: Path) -> dict[str, float]:
     return figures
 
 
-def measure_adult(options: list[str], rows: int, folder: Path) -> dict[str, float]:
+def measure_adult(options: list[str], folder: Path) -> dict[str, float]:
     """Return the cost for a release of Adult."""
     schema = sundog.Schema.load(EXAMPLES / "adult.schema.yaml")
     release = folder / "adult.sundog"
     members, nonmembers = (DATA / f"adult_{part}.csv.gz" for part in ("train", "test"))
     sundog.Synthesizer(model="marginals", epsilon=1.0, delta=1e-5).fit(members, schema).release_.save(release)
-    given = ["--members", str(members), "--nonmembers", str(nonmembers), "--rows", str(rows)]
-    return run_audit([str(release), *given, *options])
+    return run_audit([str(release), "--members", str(members), "--nonmembers", str(nonmembers), *options])
 
 
 def measure_all(options: argparse.Namespace, folder: Path) -> Iterator[Row]:
     """Yield the figures of all parts that were asked for."""
     for name, limit in LIMITS.items():
         if name in options.only and (DATA / "adult_train.csv.gz").exists():
-            rows = 500 if options.quick else 5000 if name == "quick" else 100_000
-            yield from _to_rows(name, measure_adult([], rows, folder), limit)
+            given = ["--rows", "500"] if options.quick else ["--quick"] if name == "quick" else []
+            yield from _to_rows(name, measure_adult(given, folder), limit)
     for kind in (kind for kind in WRITERS if kind in options.only):
         for rows in [300] if options.quick else options.sizes:
             yield from _to_rows(f"{kind}, {rows:,}", measure_kind(kind, rows, folder), max(60.0, EACH * rows))

@@ -67,7 +67,7 @@ def test_of_many_items_the_least_common_are_paired(monkeypatch: pytest.MonkeyPat
 
 def test_there_is_nothing_to_pair_in_images_or_one_column() -> None:
     declared: dict[str, dict[str, object]] = {"x": {"type": "boolean"}, "y": {"type": "image", "shape": [2, 2]}}
-    schema = Schema.from_dict({"columns": declared})
-    assert SinglingOut().find_obstacle(ThreatModel(), schema) == "there are no two columns of single values, and no sets"
+    schema, obstacle = Schema.from_dict({"columns": declared}), "there are no two columns of single values, and no sets"
+    assert SinglingOut().find_obstacle(ThreatModel(), schema) == obstacle
     more = Schema.from_dict({"columns": {**declared, "z": {"type": "set", "universe": 3, "max_size": 2}}})
     assert SinglingOut().find_obstacle(ThreatModel(), more) is None

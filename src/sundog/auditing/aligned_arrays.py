@@ -46,8 +46,8 @@ class WarpedSeries(_ScaledArrays):
         """Return the squared distances, (these, those)."""
         from sundog.evaluation.series.dynamic_time_warping import compute_warped_distances
 
-        candidates = those.astype(np.float64)
-        return np.array([compute_warped_distances(one, candidates) for one in these.astype(np.float64)], np.float32) ** 2
+        series, candidates = these.astype(np.float64), those.astype(np.float64)
+        return np.array([compute_warped_distances(one, candidates) for one in series], np.float32) ** 2
 
 
 class ShiftedImages(_ScaledArrays):
