@@ -3,9 +3,9 @@
 Synthetic records are real ones that were set aside, as of a perfect generator, and changed copies of the 60 rarest of
 2,000 members: of series (days of smart meters) and images (MNIST, CIFAR-10). The value is how many of the 20 candidates
 of each fold that `rare-density-ratio` suspects most are members, on average over folds and splits (20 at best, 10 by
-chance). Peers are the same attack with principal components alone and, with `--network`, with the features of a
-convolutional network that was trained on synthetic and reference images to recognise an image that was shifted by up to
-two pixels, with noise (a contrastive loss; 400 batches of 128; about nine CPU seconds for each fold).
+chance). Peers are the same attack with principal components alone, with warping or shifts alone and, with `--network`,
+with the features of a convolutional network that was trained on synthetic and reference images to recognise an image
+that was shifted by up to two pixels, with noise (a contrastive loss; 400 batches of 128).
 
     SUNDOG_DATA=../shared/data python benchmarks/audit_distances.py [--quick] [--json FILE] [--network] [--only ...]
 """
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -87,6 +86,7 @@ SERIES: dict[str, Change] = {
     "noise": add_noise(0.2),
     "a step": shift(1, (0,)),
     "two steps": shift(2, (0,)),
+    "two steps and noise": shift(2, (0,), 0.2),
 }
 IMAGES: dict[str, Change] = {
     "unchanged": change_nothing,
@@ -103,12 +103,20 @@ CASES: dict[str, tuple[Callable[[int], Split], dict[str, Change]]] = {
 
 
 class ComponentDistance(RecordDistance):
-    """The same without the comparison of the nearest."""
+    """Principal components alone."""
 
     @classmethod
     def fit(cls, schema: Schema, known: Records) -> RecordDistance:
-        """Return the distance between principal components."""
-        return replace(RecordDistance.fit(schema, known), count=1)
+        """Return the distance without the other way."""
+        return RecordDistance(RecordDistance.fit(schema, known).parts)
+
+
+class AlignedDistance(RecordDistance):
+    """Warping, or shifts, alone."""
+
+    def find_nearest_both_ways(self, records: Records, among: Records) -> npt.NDArray[np.float64]:
+        """Return the other way only."""
+        return super().find_nearest_both_ways(records, among)[:, 1:]
 
 
 class NetworkFeatures:
@@ -140,7 +148,7 @@ class NetworkDistance(RecordDistance):
         """Train the network on the known images."""
         (name,) = schema.columns
         part = NetworkFeatures(name, known)
-        return RecordDistance([part], [part], 1)
+        return RecordDistance([part])
 
 
 def train_features(images: Images) -> Classifier:
@@ -188,7 +196,7 @@ def measure_case(name: str, options: argparse.Namespace) -> Iterator[Row]:
     """Yield the figures of every change of one kind of records."""
     load, changes = CASES[name]
     split, seeds = load(500 if options.quick else 10**6), range(1 if options.quick else 3)
-    peers: dict[str, type[RecordDistance]] = {"components": ComponentDistance}
+    peers: dict[str, type[RecordDistance]] = {"components": ComponentDistance, "aligned": AlignedDistance}
     if options.network and name != "series":
         peers["network"] = NetworkDistance
     for change in changes:

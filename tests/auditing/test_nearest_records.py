@@ -57,15 +57,17 @@ def test_a_copy_is_nearest_and_chunks_change_nothing(kind: str, monkeypatch: pyt
     those = make_records(kind, 300, 0)
     these = those.take(np.arange(50))
     distance = RecordDistance.fit(those.schema, those)
-    whole = distance.find_nearest(these, those)
+    whole = distance.find_nearest_both_ways(these, those)
+    assert whole.shape == (50, 2 if kind in ("series", "images") else 1)
+    assert (distance.find_nearest(these, those) == whole[:, 0]).all()
     assert (whole < 2e-3).all()
     strangers = make_records(kind, 50, 1)
-    apart = distance.find_nearest(strangers, those)
+    apart = distance.find_nearest_both_ways(strangers, those)
     assert np.median(apart) > 5e-3
     monkeypatch.setattr(nearest_records, "_ROWS", 7)
     monkeypatch.setattr(nearest_records, "_OTHERS", 70)
     monkeypatch.setattr(nearest_records, "_HELD", 20)
-    assert distance.find_nearest(strangers, those) == pytest.approx(apart, abs=2e-3)
+    assert distance.find_nearest_both_ways(strangers, those) == pytest.approx(apart, abs=2e-3)
 
 
 def test_a_shifted_series_is_nearer_than_another() -> None:

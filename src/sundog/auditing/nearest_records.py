@@ -3,9 +3,9 @@
 The squared distance of two records is a sum over columns. Numbers are scaled to the declared range, and two different
 categories are √2 apart. Two sets are as far apart as 1 minus their Jaccard index.
 
-Images and series are compared twice. The nearest 64 images, or 16 series, are found by principal components (of series
-that were smoothed). Of these, the nearest is that with the least distance over shifts of an image by up to two pixels,
-or under dynamic time warping. So a shifted copy is near, as long as it is among those that resemble the record.
+Images and series are compared in two ways. One is by principal components, of series that were smoothed: noise matters
+little. The other is the least distance over shifts of an image by up to two pixels, and dynamic time warping of series:
+a shift matters little. It costs far more, and is measured to the 64 images, or 16 series, with the nearest components.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Singles = npt.NDArray[np.float32]
 WIDEST = 512  # features of scalar columns; more are projected
 _HELD = 2**15  # encoded records at a time
 _ROWS, _OTHERS = 1024, 2048  # distances at a time
-_FEW = 16  # records at a time whose arrays are compared exactly
+_FEW = 16  # records at a time that are aligned
 
 
 class Part(Protocol):
@@ -50,66 +50,73 @@ class RecordDistance:
     """A distance between records, which follows from the schema and from records that the attacker holds.
 
     Args:
-        coarse: the parts that are cheap enough for all pairs.
-        exact: the parts for the nearest records under these; the same where these are exact.
-        count: how many records are compared exactly.
+        parts: those that are cheap enough for all pairs.
+        aligned: the parts of the other way; empty if there are no images or series.
+        count: to how many of the nearest the other way is measured.
     """
 
-    coarse: Sequence[Part]
-    exact: Sequence[Part]
-    count: int
+    parts: Sequence[Part]
+    aligned: Sequence[Part] = ()
+    count: int = 1
 
     @classmethod
     def fit(cls, schema: Schema, known: Records) -> RecordDistance:
         """Return the distance; what is compared of images and series is learned from the known records."""
-        coarse: list[Part] = [_Scalars(schema)] if schema.scalars else []
-        exact, count = list(coarse), 1
+        parts: list[Part] = [_Scalars(schema)] if schema.scalars else []
+        aligned, count = list(parts), 1
         for name, column in schema.columns.items():
             if column.form is Form.SET:
-                coarse.append(_Sets(name))
-                exact.append(coarse[-1])
+                parts.append(_Sets(name))
+                aligned.append(parts[-1])
             elif column.shape:
-                aligned = (WarpedSeries if column.form is Form.SERIES else ShiftedImages)(name, known)
-                coarse.append(_Components(name, known))
-                exact.append(aligned)
-                count = max(count, aligned.count)
-        return cls(coarse, exact, count)
+                array = (WarpedSeries if column.form is Form.SERIES else ShiftedImages)(name, known)
+                parts.append(_Components(name, known))
+                aligned.append(array)
+                count = max(count, array.count)
+        return cls(parts, aligned, count) if count > 1 else cls(parts)
 
     def find_nearest(self, records: Records, among: Records) -> Floats:
         """Return the distance of each record to the nearest of the others, in bounded memory."""
-        count = min(self.count, len(among))
-        found = np.empty(len(records))
+        return self._find_nearest(records, among, align=False)[:, 0]
+
+    def find_nearest_both_ways(self, records: Records, among: Records) -> Floats:
+        """Return the same in a row for each record, and beside it the other way if there are images or series."""
+        return self._find_nearest(records, among, align=bool(self.aligned))
+
+    def _find_nearest(self, records: Records, among: Records, *, align: bool) -> Floats:
+        count = min(self.count, len(among)) if align else 1
+        found = np.empty((len(records), 2 if align else 1))
         for start in range(0, len(records), _HELD):
             held = slice(start, start + _HELD)
             squares, places = self._find_candidates(records.take(held), among, count)
-            if self.count > 1:
-                squares = self._compare_exactly(records.take(held), among, places)
-            found[held] = squares.min(axis=1)
+            found[held, 0] = squares.min(axis=1)
+            if align:
+                found[held, 1] = self._align(records.take(held), among, places).min(axis=1)
         return np.asarray(np.sqrt(np.maximum(found, 0.0)))
 
     def _find_candidates(self, records: Records, among: Records, count: int) -> tuple[Singles, Integers]:
-        """Return the least coarse distances of each record, squared, and where they are found; in no order."""
-        ours = [part.encode(records) for part in self.coarse]
+        """Return the least distances of each record, squared, and where they are found; in no order."""
+        ours = [part.encode(records) for part in self.parts]
         squares = np.full((len(records), count), np.inf, np.float32)
         places = np.zeros((len(records), count), np.int64)
         for first in range(0, len(among), _OTHERS):
-            theirs = [part.encode(among.take(slice(first, first + _OTHERS))) for part in self.coarse]
+            theirs = [part.encode(among.take(slice(first, first + _OTHERS))) for part in self.parts]
             for start in range(0, len(records), _ROWS):
                 rows = slice(start, start + _ROWS)
-                found = _compare(self.coarse, [each[rows] for each in ours], theirs)
+                found = _compare(self.parts, [each[rows] for each in ours], theirs)
                 _keep_least(squares[rows], places[rows], found, first)
         return squares, places
 
-    def _compare_exactly(self, records: Records, among: Records, places: Integers) -> Singles:
-        """Return the exact distances, squared, of each record to those at its places."""
+    def _align(self, records: Records, among: Records, places: Integers) -> Singles:
+        """Return the distances of the other way, squared, of each record to those at its places."""
         squares, count = np.empty(places.shape, np.float32), places.shape[1]
         for start in range(0, len(records), _FEW):
             few = slice(start, start + _FEW)
-            ours = [part.encode(records.take(few)) for part in self.exact]
-            theirs = [part.encode(among.take(places[few].ravel())) for part in self.exact]
+            ours = [part.encode(records.take(few)) for part in self.aligned]
+            theirs = [part.encode(among.take(places[few].ravel())) for part in self.aligned]
             for row in range(len(places[few])):
                 one, others = slice(row, row + 1), slice(row * count, (row + 1) * count)
-                found = _compare(self.exact, [each[one] for each in ours], [each[others] for each in theirs])
+                found = _compare(self.aligned, [each[one] for each in ours], [each[others] for each in theirs])
                 squares[start + row] = found[0]
         return squares
 

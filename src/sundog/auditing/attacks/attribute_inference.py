@@ -28,9 +28,7 @@ class AttributeInference(Attack):
     """The probability that trees trained on synthetic records give to a candidate's own value."""
 
     name: ClassVar[str] = "attribute-inference"
-    description: ClassVar[str] = (
-        "how well a column or item is predicted from the rest by what synthetic records teach"
-    )
+    description: ClassVar[str] = "how well a column or item is predicted from the rest by what synthetic records teach"
     needs: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.SYNTHETIC})
 
     def find_obstacle(self, threat: ThreatModel, schema: Schema) -> str | None:  # noqa: ARG002
