@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from tests.auditing.copied_records import MAKERS, make_material
 
-from sundog.auditing import nearest_records
+from sundog.auditing import array_components, nearest_records
 from sundog.auditing.array_components import scale_levels
 from sundog.auditing.nearest_records import RecordDistance
 from sundog.data.reading.read import encode, read
@@ -84,6 +84,14 @@ def test_a_shifted_series_is_nearer_than_another() -> None:
     assert found.find_nearest(records.take([0]), known.take([0])) < found.find_nearest(
         records.take([0]), known.take([1])
     )
+
+
+def test_components_are_learned_from_all_kinds_that_follow_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(array_components, "_LEARNED_FROM", 4)
+    schema = Schema.from_dict({"columns": {"x": {"type": "boolean"}}})
+    records = Records(schema, {"x": np.repeat([0, 1], [9, 5])}, 14)
+    assert array_components.thin_out(records).codes["x"].tolist() == [0, 0, 0, 1]
+    assert len(array_components.thin_out(records.take([0]))) == 1
 
 
 def test_many_categories_are_projected() -> None:

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sundog.auditing.array_components import LEARNED_FROM, scale_levels
+from sundog.auditing.array_components import scale_levels, thin_out
 from sundog.data.records import Records
 
 Singles = npt.NDArray[np.float32]
@@ -24,7 +24,7 @@ class _ScaledArrays:
 
     def __init__(self, name: str, known: Records) -> None:
         self.name = name
-        levels = scale_levels(name, known.take(slice(LEARNED_FROM)))
+        levels = scale_levels(name, thin_out(known))
         self._mean = levels.mean()
         self._scale = np.sqrt(levels.var(axis=0, dtype=np.float64).sum()) or 1.0
 

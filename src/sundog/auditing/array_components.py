@@ -11,7 +11,7 @@ from sundog.data.records import Records
 Singles = npt.NDArray[np.float32]
 
 COMPONENTS = 64
-LEARNED_FROM = 5000  # records
+_LEARNED_FROM = 5000  # records
 _ROWS = 1024  # at a time
 _WINDOW = 20  # series are averaged over this part of their length, so that small shifts in time matter little
 
@@ -29,19 +29,24 @@ def scale_levels(name: str, records: Records) -> Singles:
     return np.asarray(np.where(codes >= column.lattice_size, np.float32(0.5), levels), np.float32)
 
 
+def thin_out(records: Records) -> Records:
+    """Return at most 5,000 records, evenly spaced: some of each kind where kinds follow one another."""
+    return records.take(slice(None, None, -(-len(records) // _LEARNED_FROM) or 1))
+
+
 class ArrayComponents:
     """The components of one column.
 
     Args:
         name: of the column.
-        known: records to learn the components from; of many, the first 5,000 are used.
+        known: records to learn the components from; of many, at most 5,000 are used, evenly spaced.
     """
 
     def __init__(self, name: str, known: Records) -> None:
         from sklearn.decomposition import PCA
 
         self.name, self.column = name, known.schema.columns[name]
-        values = self._flatten(known.take(slice(LEARNED_FROM)))
+        values = self._flatten(thin_out(known))
         self._fitted = PCA(min(COMPONENTS, *values.shape), random_state=0).fit(values)
         self._scale = float(np.sqrt(self._fitted.transform(values).var(axis=0).sum())) or 1.0
 
