@@ -37,7 +37,7 @@ class WarpedSeries(_ScaledArrays):
     """Dynamic time warping that shifts no value by more than a tenth of the length.
 
     Attributes:
-        count: of how many candidates the nearest is found.
+        count: of how many candidates the nearest is found at least.
     """
 
     count: ClassVar[int] = 16
@@ -54,7 +54,7 @@ class ShiftedImages(_ScaledArrays):
     """The least Euclidean distance over shifts of the first image by up to two pixels; its border is repeated.
 
     Attributes:
-        count: of how many candidates the nearest is found; of 16, a copy shifted by two pixels is often missed.
+        count: of how many candidates the nearest is found at least; of 16, many shifted copies are missed.
     """
 
     count: ClassVar[int] = 64

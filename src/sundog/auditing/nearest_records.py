@@ -5,7 +5,8 @@ categories are √2 apart. Two sets are as far apart as 1 minus their Jaccard in
 
 Images and series are compared in two ways. One is by principal components, of series that were smoothed: noise matters
 little. The other is the least distance over shifts of an image by up to two pixels, and dynamic time warping of series:
-a shift matters little. It costs far more, and is measured to the 64 images, or 16 series, with the nearest components.
+a shift matters little. It costs far more, and is measured only to those with the nearest components: to 1,024 for few
+records, to 64 images or 16 series for many.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ Singles = npt.NDArray[np.float32]
 WIDEST = 512  # features of scalar columns; more are projected
 _HELD = 2**15  # encoded records at a time
 _ROWS, _OTHERS = 1024, 2048  # distances at a time
-_FEW = 16  # records at a time that are aligned
+_ALIGNMENTS = 2**19  # per search, or as many as every record needs
+_MOST = 1024  # alignments of a record, and at a time
 
 
 class Part(Protocol):
@@ -52,7 +54,7 @@ class RecordDistance:
     Args:
         parts: those that are cheap enough for all pairs.
         aligned: the parts of the other way; empty if there are no images or series.
-        count: to how many of the nearest the other way is measured.
+        count: to how many of the nearest the other way is measured at least.
     """
 
     parts: Sequence[Part]
@@ -84,7 +86,7 @@ class RecordDistance:
         return self._find_nearest(records, among, align=bool(self.aligned))
 
     def _find_nearest(self, records: Records, among: Records, *, align: bool) -> Floats:
-        count = min(self.count, len(among)) if align else 1
+        count = min(self._choose_count(len(records)), len(among)) if align else 1
         found = np.empty((len(records), 2 if align else 1))
         for start in range(0, len(records), _HELD):
             held = slice(start, start + _HELD)
@@ -93,6 +95,9 @@ class RecordDistance:
             if align:
                 found[held, 1] = self._align(records.take(held), among, places).min(axis=1)
         return np.asarray(np.sqrt(np.maximum(found, 0.0)))
+
+    def _choose_count(self, records: int) -> int:
+        return max(self.count, min(_MOST, _ALIGNMENTS // max(1, records)))
 
     def _find_candidates(self, records: Records, among: Records, count: int) -> tuple[Singles, Integers]:
         """Return the least distances of each record, squared, and where they are found; in no order."""
@@ -110,8 +115,9 @@ class RecordDistance:
     def _align(self, records: Records, among: Records, places: Integers) -> Singles:
         """Return the distances of the other way, squared, of each record to those at its places."""
         squares, count = np.empty(places.shape, np.float32), places.shape[1]
-        for start in range(0, len(records), _FEW):
-            few = slice(start, start + _FEW)
+        step = max(1, _MOST // count)
+        for start in range(0, len(records), step):
+            few = slice(start, start + step)
             ours = [part.encode(records.take(few)) for part in self.aligned]
             theirs = [part.encode(among.take(places[few].ravel())) for part in self.aligned]
             for row in range(len(places[few])):
