@@ -49,14 +49,10 @@ def test_shifted_copies_are_found_where_components_find_none(kind: str, monkeypa
     synthetic[:COPIED] = np.roll(synthetic[:COPIED], 1, axis=1)
     bounds = []
     for _ in range(2):
-        found = audit(
-            synthetic, members=members, nonmembers=nonmembers, schema=schema, attack="rare-density-ratio"
-        )
+        found = audit(synthetic, members=members, nonmembers=nonmembers, schema=schema, attack="rare-density-ratio")
         bounds.append(found.findings[0].bound)
         one_way = RecordDistance.find_nearest_both_ways
-        monkeypatch.setattr(
-            RecordDistance, "find_nearest_both_ways", lambda *given, ways=one_way: ways(*given)[:, :1]
-        )
+        monkeypatch.setattr(RecordDistance, "find_nearest_both_ways", lambda *given, ways=one_way: ways(*given)[:, :1])
     print(bounds)
     assert bounds[0] > 0.5
     assert bounds[1] < bounds[0] - 0.3
