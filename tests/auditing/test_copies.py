@@ -53,6 +53,5 @@ def test_shifted_copies_are_found_where_components_find_none(kind: str, monkeypa
         bounds.append(found.findings[0].bound)
         one_way = RecordDistance.find_nearest_both_ways
         monkeypatch.setattr(RecordDistance, "find_nearest_both_ways", lambda *given, ways=one_way: ways(*given)[:, :1])
-    print(bounds)
     assert bounds[0] > 0.5
     assert bounds[1] < bounds[0] - 0.3
