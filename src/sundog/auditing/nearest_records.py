@@ -5,7 +5,7 @@ categories are √2 apart. Two sets are as far apart as 1 minus their Jaccard in
 
 Images and series are compared in two ways. One is by principal components, of series that were smoothed: noise matters
 little. The other is the least distance over shifts of an image by up to two pixels, and dynamic time warping of series:
-a shift matters little. It costs far more, and is measured only to those with the nearest components: to 1,024 for few
+a shift matters little. It costs far more, and is measured only to those with the nearest components: to 256 for few
 records, to 64 images or 16 series for many.
 """
 
@@ -33,8 +33,8 @@ Singles = npt.NDArray[np.float32]
 WIDEST = 512  # features of scalar columns; more are projected
 _HELD = 2**15  # encoded records at a time
 _ROWS, _OTHERS = 1024, 2048  # distances at a time
-_ALIGNMENTS = 2**19  # per search, or as many as every record needs
-_MOST = 1024  # alignments of a record, and at a time
+_ALIGNMENTS = 2**17  # of a search, unless there are many records
+_MOST = 256  # alignments of a record, and at a time
 
 
 class Part(Protocol):
