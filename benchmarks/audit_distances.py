@@ -195,20 +195,22 @@ def make_sample(records: Records) -> Sample:
 def measure_case(name: str, options: argparse.Namespace) -> Iterator[Row]:
     """Yield the figures of every change of one kind of records."""
     load, changes = CASES[name]
-    split, seeds = load(500 if options.quick else 10**6), range(1 if options.quick else 3)
+    split, seeds = load(500 if options.quick else 10**6), range(1 if options.quick else options.splits)
     peers: dict[str, type[RecordDistance]] = {"components": ComponentDistance, "aligned": AlignedDistance}
     if options.network and name != "series":
         peers["network"] = NetworkDistance
+    distances: list[type[RecordDistance]] = [RecordDistance, *peers.values()]
     for change in changes:
         found, *others = (
             float(np.mean([count_members(split, changes[change], distance, seed) for seed in seeds]))
-            for distance in (RecordDistance, *peers.values())
+            for distance in distances
         )
         for peer, other in zip(peers, others, strict=True):
             yield Row(f"{name}, {change}", found, "of 20", peer, other)
 
 
 def extend(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--splits", type=int, default=3, help="how many random splits to average over")
     parser.add_argument("--network", action="store_true", help="compare with the features of a network too")
     parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES))
 
