@@ -105,7 +105,7 @@ def test_randomised_response_is_accused_in_few_audits(epsilon: float, monkeypatc
     assert bounds.max(axis=1).mean() >= 0.6 * epsilon
 
 
-AUDITS = 40
+AUDITS = 20  # of each kind
 
 
 @pytest.mark.slow
