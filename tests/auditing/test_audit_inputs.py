@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from tests.auditing.copied_records import TABLE, make_table
+from tests.auditing.copied_records import TABLE, make_material, make_table
 
+from sundog.auditing import audit_inputs
 from sundog.auditing.auditor import audit
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SchemaError
@@ -110,3 +111,12 @@ def test_few_people_with_many_records_are_refused() -> None:
     schema = Schema.from_dict({**TABLE.to_dict(), "unit": "id", "cap": 30})
     with pytest.raises(DataError, match="too few members for an audit: 2; give at least 20"):
         call(members=make_people(2, 30, 0), nonmembers=make_people(60, 4, 1), schema=schema)
+
+
+def test_fewer_large_arrays_are_used_unless_a_number_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema, *parts = make_material("images", rows=100)
+    monkeypatch.setattr(audit_inputs, "_BYTES", 30 * 64)
+    given = dict(zip(("members", "nonmembers", "synthetic"), parts, strict=True), schema=schema)
+    assert "30 of 100 members were used, chosen at random." in call(**given).notes
+    assert "50 of 100 members were used, chosen at random." in call(**given, rows=50).notes
+    assert not call().notes

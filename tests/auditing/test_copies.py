@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from tests.auditing.copied_records import COPIED, MAKERS, copy_rarest, make_material
 
 from sundog.auditing.auditor import audit
 from sundog.auditing.finding import Verdict
+from sundog.auditing.nearest_records import RecordDistance
 
 PROVEN = 1.5  # what sixty copies prove at least, with as many non-members as members
 
@@ -39,3 +41,17 @@ def test_the_same_data_without_copies_is_not_flagged(kind: str) -> None:
     assert found.findings[0].bound == 0
     assert all(attack.control_bound.epsilon == 0 for attack in found.membership.attacks)
     assert not found.is_violated
+
+
+@pytest.mark.parametrize("kind", ["series", "images"])
+def test_shifted_copies_are_found_where_components_find_none(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    schema, members, nonmembers, synthetic = copy_rarest(make_material(kind))
+    synthetic[:COPIED] = np.roll(synthetic[:COPIED], 1, axis=1)
+    bounds = []
+    for _ in range(2):
+        found = audit(synthetic, members=members, nonmembers=nonmembers, schema=schema, attack="rare-density-ratio")
+        bounds.append(found.findings[0].bound)
+        one_way = RecordDistance.find_nearest_both_ways
+        monkeypatch.setattr(RecordDistance, "find_nearest_both_ways", lambda *given, ways=one_way: ways(*given)[:, :1])
+    assert bounds[0] > 0.5
+    assert bounds[1] < bounds[0] - 0.3

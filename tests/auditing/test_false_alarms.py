@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pytest
-from tests.auditing.copied_records import TABLE, make_table
+from tests.auditing.copied_records import MAKERS, TABLE, make_material, make_table
 
 from sundog.auditing.attack import Attack
 from sundog.auditing.attacks.attack_list import list_attacks
@@ -17,6 +18,7 @@ from sundog.auditing.attacks.exact_match import ExactMatch
 from sundog.auditing.attacks.known_members import BlindClassifier
 from sundog.auditing.attacks.singling_out import SinglingOut
 from sundog.auditing.audit_inputs import AuditInputs, Sample
+from sundog.auditing.auditor import audit
 from sundog.auditing.candidates import make_folds
 from sundog.auditing.guess_p_value import compute_split_p_value
 from sundog.auditing.membership import run_attacks
@@ -101,6 +103,42 @@ def test_randomised_response_is_accused_in_few_audits(epsilon: float, monkeypatc
     bounds = np.array([audit_response(epsilon, seed) for seed in range(60)])
     assert (bounds > epsilon).any(axis=1).sum() <= 3  # 5% of 60; the seeds are fixed
     assert bounds.max(axis=1).mean() >= 0.6 * epsilon
+
+
+AUDITS = 20  # of each kind
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", MAKERS)
+def test_samples_that_reveal_nothing_are_accused_in_few_audits(kind: str) -> None:
+    """Synthetic records are as good as any can be: further records of the population. All attacks are run."""
+    alarms, controls = 0, 0
+    for seed in range(AUDITS):
+        schema, members, nonmembers, synthetic = make_material(kind, rows=200, seed=seed)
+        found = audit(synthetic, members=members, nonmembers=nonmembers, schema=schema)
+        alarms += found.findings[0].bound > 0
+        controls += any(attack.control_bound.epsilon > 0 for attack in found.membership.attacks)
+    assert alarms <= 0.05 * AUDITS  # the seeds are fixed
+    assert controls <= 0.05 * AUDITS
+
+
+@pytest.mark.slow
+def test_people_of_whom_nothing_is_revealed_are_accused_in_few_audits() -> None:
+    """A person has one to four records, which resemble each other."""
+    schema = Schema.from_dict({**TABLE.to_dict(), "unit": "id", "cap": 4})
+    alarms = 0
+    for seed in range(AUDITS):
+        rng = np.random.default_rng(seed)
+        members, nonmembers, others = (make_people(rng, 200) for _ in range(3))
+        found = audit(others.drop(columns="id"), members=members, nonmembers=nonmembers, schema=schema)
+        alarms += found.findings[0].bound > 0
+    assert alarms <= 0.05 * AUDITS
+
+
+def make_people(rng: np.random.Generator, count: int) -> pd.DataFrame:
+    first = make_table(rng, count).assign(id=[str(number) for number in rng.permutation(10**6)[:count]])
+    people = first.loc[np.repeat(np.arange(count), rng.integers(1, 5, count))].reset_index(drop=True)
+    return people.assign(age=(people.age + rng.integers(-2, 3, len(people))).clip(0, 99))
 
 
 @pytest.mark.parametrize(("alone", "accused"), [(True, False), (False, True)])

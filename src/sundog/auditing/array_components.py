@@ -16,19 +16,37 @@ _ROWS = 1024  # at a time
 _WINDOW = 20  # series are averaged over this part of their length, so that small shifts in time matter little
 
 
+def scale_levels(name: str, records: Records) -> Singles:
+    """Return the values of an image or series column from 0 to 1; a missing value counts as one half.
+
+    >>> from sundog.data.schema import Schema
+    >>> schema = Schema.from_dict({"columns": {"x": {"type": "image", "shape": [1, 2]}}})
+    >>> scale_levels("x", Records(schema, {"x": np.array([[[0, 255]]])}, 1)).tolist()
+    [[[0.0, 1.0]]]
+    """
+    column, codes = records.schema.columns[name], records.codes[name]
+    levels = codes / np.float32(max(1, column.lattice_size - 1))
+    return np.asarray(np.where(codes >= column.lattice_size, np.float32(0.5), levels), np.float32)
+
+
+def thin_out(records: Records) -> Records:
+    """Return at most 5,000 records, evenly spaced: some of each kind where kinds follow one another."""
+    return records.take(slice(None, None, -(-len(records) // _LEARNED_FROM) or 1))
+
+
 class ArrayComponents:
     """The components of one column.
 
     Args:
         name: of the column.
-        known: records to learn the components from; of many, the first 5,000 are used.
+        known: records to learn the components from; of many, at most 5,000 are used, evenly spaced.
     """
 
     def __init__(self, name: str, known: Records) -> None:
         from sklearn.decomposition import PCA
 
         self.name, self.column = name, known.schema.columns[name]
-        values = self._flatten(known.take(slice(_LEARNED_FROM)))
+        values = self._flatten(thin_out(known))
         self._fitted = PCA(min(COMPONENTS, *values.shape), random_state=0).fit(values)
         self._scale = float(np.sqrt(self._fitted.transform(values).var(axis=0).sum())) or 1.0
 
@@ -39,10 +57,8 @@ class ArrayComponents:
         return np.ascontiguousarray(np.concatenate(parts) / self._scale, np.float32)
 
     def _flatten(self, records: Records) -> Singles:
-        """Return one row of values for each record, from 0 to 1; a missing value counts as one half."""
-        codes = records.codes[self.name].reshape(len(records), -1)
-        levels = codes / np.float32(max(1, self.column.lattice_size - 1))
-        levels = np.where(codes >= self.column.lattice_size, np.float32(0.5), levels)
+        """Return one row of values for each record; those of series are smoothed."""
+        levels = scale_levels(self.name, records).reshape(len(records), -1)
         if self.column.form is Form.SERIES:
             from scipy.ndimage import uniform_filter1d
 

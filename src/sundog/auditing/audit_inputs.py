@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sundog.auditing.threat_model import Knowledge, PrivateFile, ThreatModel
+from sundog.data.columns import Form
 from sundog.data.reading.read import Raw, encode, find_first_of_each, read
 from sundog.data.records import Records
 from sundog.data.schema import Schema
@@ -25,6 +27,7 @@ from sundog.release.release import Release
 Integers = npt.NDArray[np.int64]
 
 ROWS, QUICK_ROWS = 100_000, 5_000  # the most records of each kind to use
+_BYTES = 2**28  # of the images and series of each kind, unless a number of records was asked for
 FEWEST = 20  # records of each kind, or people
 _MOST_COPIED = 0.02  # of the non-members may be members
 
@@ -117,6 +120,7 @@ def read_audit_inputs(request: AuditRequest) -> AuditInputs:
     real, release = request.real, load_release(request.synthetic)
     strict = choose_schema(release, request.schema, real.members)
     shared = strict if release is not None else relax_schema(strict)
+    request = replace(request, rows=request.rows or limit_rows(request.most, shared))
     request.progress("reading", 0.0)
     members = _read_sample(real.members, real.labels, "members", request, strict, shared)
     nonmembers = _read_sample(real.nonmembers, real.nonmember_labels, "non-members", request, strict, shared)
@@ -146,6 +150,17 @@ def read_audit_inputs(request: AuditRequest) -> AuditInputs:
         held=ThreatModel(held),
         notes=tuple(_note_limits(members, nonmembers, synthetic, made)),
     )
+
+
+def limit_rows(most: int, schema: Schema) -> int:
+    """Return how many records of each kind to use: fewer if images or series are large, to bound the memory.
+
+    >>> limit_rows(100_000, Schema.from_dict({"columns": {"x": {"type": "image", "shape": [128, 128, 3]}}}))
+    5461
+    """
+    arrays = [column for column in schema.columns.values() if column.shape and column.form is not Form.SET]
+    size = sum(math.prod(column.shape) * column.dtype.itemsize for column in arrays)
+    return min(most, max(FEWEST, _BYTES // max(1, size)))
 
 
 def _read_sample(

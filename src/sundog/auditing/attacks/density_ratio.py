@@ -1,7 +1,8 @@
 """Nearest-neighbour density ratio (after DOMIAS, van Breugel et al. 2023).
 
 A candidate is near many synthetic records if it is common, or if the model remembers it. The distance to the nearest
-record of a reference sample tells how common it is.
+record of a reference sample tells how common it is. A copy of an image or a series may have been shifted, or noise may
+have been added: the larger ratio of the two ways to compare them counts.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ class DensityRatio(Attack):
         """Return the logarithm of the ratio."""
         synthetic, reference = threat.synthetic, threat.reference
         distance = RecordDistance.fit(candidates.schema, concatenate([reference, synthetic]))
-        near, usual = (distance.find_nearest(candidates, among) for among in (synthetic, reference))
-        return np.log(np.maximum(usual, _LEAST)) - np.log(np.maximum(near, _LEAST))
+        near, usual = (distance.find_nearest_both_ways(candidates, among) for among in (synthetic, reference))
+        return np.asarray((np.log(np.maximum(usual, _LEAST)) - np.log(np.maximum(near, _LEAST))).max(axis=1))
 
 
 class RareDensityRatio(DensityRatio):

@@ -65,7 +65,7 @@ class KnownMembers(BlindClassifier):
     ) -> npt.NDArray[Any]:
         """Return the values, the distance to the nearest synthetic record, and the likelihood if there is one."""
         synthetic, likelihood = threat.synthetic, Likelihood()
-        told = [RecordDistance.fit(records.schema, synthetic).find_nearest(records, synthetic)]
+        told = [RecordDistance.fit(records.schema, synthetic).find_nearest_both_ways(records, synthetic)]
         if not threat.find_missing(likelihood.needs) and likelihood.find_obstacle(threat, records.schema) is None:
             told.append(likelihood.score(threat, records, rng))
         return np.column_stack([features.encode(records), *told])

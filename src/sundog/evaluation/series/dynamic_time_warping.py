@@ -51,6 +51,21 @@ def find_nearest_series(series: Floats, among: Floats, *, window: int | None = N
     return np.array([place for place, _ in found], np.int64), np.array([distance for _, distance in found])
 
 
+def compute_warped_distances(one: Floats, candidates: Floats, *, window: int | None = None) -> Floats:
+    """Return the distance of one series to each candidate.
+
+    >>> compute_warped_distances(np.array([0.0, 0, 1]), np.array([[0.0, 1, 0], [1, 0, 0]]), window=1).round(2).tolist()
+    [1.0, 1.41]
+
+    Args:
+        one: (length), without gaps.
+        candidates: (candidates, length), at least one.
+        window: by how many positions a value may be shifted; a tenth of the length by default.
+    """
+    window = choose_window(len(one)) if window is None else window
+    return _compute_distances(_load_library(), one, candidates, window, most=None)
+
+
 def _find_nearest_to(
     one: Floats, among: Floats, envelopes: tuple[Floats, Floats], squares: Floats, window: int, library: Any
 ) -> tuple[int, float]:
