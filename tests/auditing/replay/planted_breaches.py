@@ -162,7 +162,7 @@ def keep_overflow(patch: Patch) -> None:
 
 def share_noise_among_replies(patch: Patch) -> None:
     """Each of the expected examples brings its share of the noise; those whose loss overflows bring none."""
-    loss, own, add = RbmNetwork.loss, step.clip_and_sum, step.PrivateStep._add_noise
+    loss, add = RbmNetwork.loss, step.PrivateStep._add_noise
     replies: list[int] = []
 
     def overflow(network: RbmNetwork, batch: Any) -> Any:
@@ -170,7 +170,7 @@ def share_noise_among_replies(patch: Patch) -> None:
         return loss(network, batch) * torch.where(is_missing, torch.inf, 1.0)
 
     def clip_and_sum(*args: Any, **options: Any) -> Any:
-        found = own(*args, **options)
+        found = engine.clip_and_sum(*args, **options)
         replies[:] = [int(found.present.sum())]
         return found
 
