@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from tests.auditing.replay.replay_cases import AGE, CASES, COUNT, DECIMALS, QUICK, SETS, TABLE, Case, declare, train
+from tests.data.test_records_alone import _share_a_scale
 
 from sundog.auditing.replay.neighbours import Pair
 from sundog.data.columns.integer import IntegerColumn
@@ -21,6 +22,7 @@ from sundog.mixture import clustering, kmeans
 from sundog.models.gan.networks.table_networks import Pairs
 from sundog.models.independent import independent
 from sundog.models.marginals import learner
+from sundog.models.neural.features import Features
 from sundog.models.rbm.network import RbmNetwork
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Ledger
@@ -100,13 +102,6 @@ def count_exactly(patch: Patch) -> None:
     patch.setattr(stages, "noisy_count", count)
 
 
-def share_one_type(patch: Patch) -> None:
-    """Spell the values of a column in the type that Arrow infers for all of them."""
-    from tests.data.test_records_alone import _share_a_scale
-
-    _share_a_scale(patch)
-
-
 def name_file_by_count(patch: Patch) -> None:
     own = independent.Independent.fit_parts.__func__  # type: ignore[attr-defined]
 
@@ -140,12 +135,20 @@ def clip_nothing(patch: Patch) -> None:
 
 def overflow_on_last_age(patch: Patch) -> None:
     """The loss of the record of age 99 overflows, which is no breach: such an example counts as absent."""
+    _overflow_at(patch, lambda features: features.at("age").stop - 2)  # the last but null
+
+
+def lose_replies(patch: Patch) -> None:
+    """Half of the records count as absent."""
+    _overflow_at(patch, lambda features: features.at("on").start)
+
+
+def _overflow_at(patch: Patch, find: Callable[[Features], int]) -> None:
     own = RbmNetwork.loss
 
     def loss(network: RbmNetwork, batch: Any) -> Any:
-        x = network.features.to_dense(batch)
-        last = x[..., network.features.at("age").stop - 2]  # the last but null
-        return own(network, batch) * torch.where(last > 0, torch.inf, 1.0)
+        overflows = network.features.to_dense(batch)[..., find(network.features)] > 0
+        return own(network, batch) * torch.where(overflows, torch.inf, 1.0)
 
     patch.setattr(RbmNetwork, "loss", loss)
 
@@ -161,13 +164,10 @@ def keep_overflow(patch: Patch) -> None:
 
 
 def share_noise_among_replies(patch: Patch) -> None:
-    """Each of the expected examples brings its share of the noise; those whose loss overflows bring none."""
-    loss, add = RbmNetwork.loss, step.PrivateStep._add_noise
+    """Each of the expected examples brings its share of the noise; those that do not reply bring none."""
+    lose_replies(patch)
+    add = step.PrivateStep._add_noise
     replies: list[int] = []
-
-    def overflow(network: RbmNetwork, batch: Any) -> Any:
-        is_missing = network.features.to_dense(batch)[..., network.features.at("on").start] > 0
-        return loss(network, batch) * torch.where(is_missing, torch.inf, 1.0)
 
     def clip_and_sum(*args: Any, **options: Any) -> Any:
         found = engine.clip_and_sum(*args, **options)
@@ -178,7 +178,6 @@ def share_noise_among_replies(patch: Patch) -> None:
         share = (replies[0] / self.expected_batch) ** 0.5
         return add(self, exact, [each * share for each in deviations])
 
-    patch.setattr(RbmNetwork, "loss", overflow)
     patch.setattr(step, "clip_and_sum", clip_and_sum)
     patch.setattr(step.PrivateStep, "_add_noise", add_noise)
 
@@ -388,7 +387,7 @@ BREACHES = {
     "groups by exact counts": Breach(PRECISE, group_by_exact_counts, "order of draws", FIRST),
     "one record re-encodes the others": Breach(
         Case(_DECIMALS, declare({"code": DECIMALS}), "independent"),
-        share_one_type,
+        _share_a_scale,  # values are spelled in the type that Arrow infers for all of them
         "encoding of column 'code'",
         add(_DECIMALS, 0, code=Decimal("2.250")),
     ),
