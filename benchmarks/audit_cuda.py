@@ -124,16 +124,15 @@ def count_repeats(draws: Sequence[Numbers]) -> int:
 
 def watch_processes(model: str, device: str) -> list[Seen]:
     """Fit in one process, be interrupted in a second, and go on in a third."""
-    context = multiprocessing.get_context("spawn")
     with (
         tempfile.TemporaryDirectory() as folder,
-        ProcessPoolExecutor(1, mp_context=context, max_tasks_per_child=1) as pool,
+        ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool,
     ):
         out = Path(folder) / "fit.sundog"
-        whole = pool.submit(fit, model, device)
-        lost = pool.submit(fit, model, device, out=out, stop=INTERRUPTED)
+        lost, whole = pool.submit(fit, model, device, out=out, stop=INTERRUPTED), pool.submit(fit, model, device)
+        lost.result()
         resumed = pool.submit(fit, model, device, out=out, resume=True)
-        return [whole.result(), lost.result(), resumed.result()]
+        return [each.result() for each in (whole, lost, resumed)]
 
 
 def measure_noise(model: str, device: str) -> list[Row]:

@@ -175,7 +175,7 @@ def main() -> None:
         ProcessPoolExecutor(
             options.jobs, multiprocessing.get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,)
         ) as processes,
-        ThreadPoolExecutor(len(work) or 1) as threads,
+        ThreadPoolExecutor(options.jobs) as threads,  # each waits for the pieces of one game
     ):
 
         def measure(each: tuple[Contest, str]) -> list[Row]:

@@ -52,8 +52,9 @@ def test_a_fit_without_noise_is_caught(name: str) -> None:
 @pytest.mark.parametrize("name", RUNS)
 def test_two_thirds_of_the_noise_are_caught(name: str) -> None:
     game = make_model_game(name, epsilon=4.0)
-    assert play(game, 1500) > LEVEL
-    assert play(weaken(game, 2 / 3), 1500) < LEVEL
+    runs = 2500 if name == "gan" else 1500  # a part of the direction of its gradient is not known
+    assert play(game, runs) > LEVEL
+    assert play(weaken(game, 2 / 3), runs) < LEVEL
 
 
 @pytest.mark.slow

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.auditing.replay.replay_cases import CASES, COUNT, DECIMALS, QUICK, SETS, TABLE, Case, declare, train
+from tests.auditing.replay.replay_cases import AGE, CASES, COUNT, DECIMALS, QUICK, SETS, TABLE, Case, declare, train
+from tests.data.test_records_alone import _share_a_scale
 
 from sundog.auditing.replay.neighbours import Pair
 from sundog.data.columns.integer import IntegerColumn
@@ -18,8 +19,10 @@ from sundog.data.records import Records
 from sundog.fit import fitting, stages
 from sundog.fit.stages import LearnedSchema
 from sundog.mixture import clustering, kmeans
+from sundog.models.gan.networks.table_networks import Pairs
 from sundog.models.independent import independent
 from sundog.models.marginals import learner
+from sundog.models.neural.features import Features
 from sundog.models.rbm.network import RbmNetwork
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Ledger
@@ -80,19 +83,23 @@ def scale_by_largest(patch: Patch) -> None:
     patch.setattr(IntegerColumn, "encode", encode)
 
 
+def impute_by_mean(patch: Patch) -> None:
+    own = IntegerColumn.encode
+
+    def encode(column: IntegerColumn, values: Any, *, where: str) -> Any:
+        codes = own(column, values, where=where)
+        missing = codes == column.size - 1
+        return np.where(missing, codes[~missing].mean(), codes).astype(column.dtype)
+
+    patch.setattr(IntegerColumn, "encode", encode)
+
+
 def count_exactly(patch: Patch) -> None:
     def count(exact: int, *, epsilon: float, ledger: Any, purpose: str, contribution: int) -> int:
         counts.noisy_count(exact, epsilon=epsilon, ledger=ledger, purpose=purpose, contribution=contribution)
         return exact
 
     patch.setattr(stages, "noisy_count", count)
-
-
-def share_one_type(patch: Patch) -> None:
-    """Spell the values of a column in the type that Arrow infers for all of them."""
-    from tests.data.test_records_alone import _share_a_scale
-
-    _share_a_scale(patch)
 
 
 def name_file_by_count(patch: Patch) -> None:
@@ -128,12 +135,20 @@ def clip_nothing(patch: Patch) -> None:
 
 def overflow_on_last_age(patch: Patch) -> None:
     """The loss of the record of age 99 overflows, which is no breach: such an example counts as absent."""
+    _overflow_at(patch, lambda features: features.at("age").stop - 2)  # the last but null
+
+
+def lose_replies(patch: Patch) -> None:
+    """Half of the records count as absent."""
+    _overflow_at(patch, lambda features: features.at("on").start)
+
+
+def _overflow_at(patch: Patch, find: Callable[[Features], int]) -> None:
     own = RbmNetwork.loss
 
     def loss(network: RbmNetwork, batch: Any) -> Any:
-        x = network.features.to_dense(batch)
-        last = x[..., network.features.at("age").stop - 2]  # the last but null
-        return own(network, batch) * torch.where(last > 0, torch.inf, 1.0)
+        overflows = network.features.to_dense(batch)[..., find(network.features)] > 0
+        return own(network, batch) * torch.where(overflows, torch.inf, 1.0)
 
     patch.setattr(RbmNetwork, "loss", loss)
 
@@ -146,6 +161,32 @@ def keep_overflow(patch: Patch) -> None:
         return own(factors, present, groups, weigh, speed, "never")
 
     patch.setattr(engine, "_clip_and_sum", clip_and_sum)
+
+
+def share_noise_among_replies(patch: Patch) -> None:
+    """Each of the expected examples brings its share of the noise; those that do not reply bring none."""
+    lose_replies(patch)
+    add = step.PrivateStep._add_noise
+    replies: list[int] = []
+
+    def clip_and_sum(*args: Any, **options: Any) -> Any:
+        found = engine.clip_and_sum(*args, **options)
+        replies[:] = [int(found.present.sum())]
+        return found
+
+    def add_noise(self: Any, exact: Any, deviations: Any) -> Any:
+        share = (replies[0] / self.expected_batch) ** 0.5
+        return add(self, exact, [each * share for each in deviations])
+
+    patch.setattr(step, "clip_and_sum", clip_and_sum)
+    patch.setattr(step.PrivateStep, "_add_noise", add_noise)
+
+
+def add_noise_in_forward_pass(patch: Patch) -> None:
+    """Noise on what the critic sees, and none on its clipped gradients (Figure 6.18 of the text)."""
+    own = Pairs.forward
+    patch.setattr(Pairs, "forward", lambda critic, x: own(critic, x + torch.randn_like(x)))
+    patch.setattr(NoiseSource, "standard_normal_", lambda source, out: out.zero_())
 
 
 def assume_no_sensitivity(patch: Patch) -> None:
@@ -238,6 +279,17 @@ def sample_more(patch: Patch) -> None:
     patch.setattr(trainer, "draw_poisson_batch", lambda records, rate, noise: own(records, 2 * rate, noise))
 
 
+def shuffle_batches(patch: Patch) -> None:
+    """In each epoch a record has a batch of its own choice, so that one more record changes no other batch."""
+
+    def draw(self: trainer.Trainer, number: int) -> Any:
+        batches = round(1 / self.plan.sample_rate)
+        epoch, place = divmod(number, batches)
+        return np.flatnonzero(np.random.default_rng(epoch).integers(batches, size=len(self.examples)) == place)
+
+    patch.setattr(trainer.Trainer, "_draw", draw)
+
+
 def draw_fixed_batches(patch: Patch) -> None:
     def draw(records: int, rate: float, noise: NoiseSource) -> Any:
         return np.sort(noise.subset(records, round(rate * records)))
@@ -288,7 +340,7 @@ def group_by_exact_counts(patch: Patch) -> None:
 
 _DECIMALS = {"code": [Decimal("0.5"), Decimal("0.2")] * (COUNT // 2)}
 OLDEST = add(TABLE, COUNT, age=99, job="c", on=False)
-FIRST = add(TABLE, 0, **USUAL)
+FIRST, LAST = add(TABLE, 0, **USUAL), add(TABLE, COUNT, **USUAL)
 OLDER = add(TABLE, COUNT // 2, age=90, job="a", on=True)  # by one year
 PRECISE = replace(CASES["marginals"], settings={"epsilon": 100.0})
 FULL = add(SETS, 0, basket=[0, 1, 2])
@@ -297,6 +349,12 @@ SMALL = {"settings": {**QUICK, "batch": 1, "epochs": 0.5}, "delta": 1e-6}
 BREACHES = {
     "domain from data": Breach(CASES["independent"], take_domain_from_data, "order of draws", OLDEST),
     "scaled by the largest": Breach(CASES["independent"], scale_by_largest, "encoding of column 'age'", OLDEST),
+    "missing values replaced by the mean": Breach(
+        Case({"age": [None, 20, 31] * (COUNT // 3)}, declare({"age": AGE}), "independent"),
+        impute_by_mean,
+        "encoding of column 'age'",
+        add({"age": [None, 20, 31] * (COUNT // 3)}, 0, age=99),
+    ),
     "exact number of records": Breach(CASES["rbm"], count_exactly, "order of charges and draws", FIRST),
     "file named by a count": Breach(CASES["independent"], name_file_by_count, "files of the checkpoint", FIRST),
     "message with a count": Breach(CASES["independent"], tell_count, "progress messages", FIRST),
@@ -310,12 +368,17 @@ BREACHES = {
     "sensitivity 0": Breach(CASES["rbm"], assume_no_sensitivity, "steps have sums that differ by up to inf", FIRST),
     "noise divided by the batch": Breach(CASES["rbm"], divide_noise_by_batch, "times the declared scale", FIRST),
     "sum divided by the actual batch": Breach(CASES["rbm"], divide_by_actual_batch, "more differ", FIRST),
+    "missing replies with noise unchanged": Breach(
+        CASES["rbm"], share_noise_among_replies, "times the declared scale", FIRST
+    ),
+    "noise in the forward pass": Breach(CASES["gan"], add_noise_in_forward_pass, "0 times the declared scale", FIRST),
     "measured twice": Breach(CASES["independent"], measure_twice, "was charged", FIRST),
     "noise reused": Breach(CASES["vae"], repeat_noise, "has the noise of draw", FIRST),
     "two thirds of the noise on counts": Breach(CASES["marginals"], draw_less_integer_noise, "0.6", FIRST),
     "two thirds of the noise on gradients": Breach(CASES["rbm"], draw_less_gradient_noise, "0.6", FIRST),
     "empty batches resampled": Breach(replace(CASES["rbm"], settings=SMALL), resample_empty_batches, "batch", FIRST),
     "wrong sample rate": Breach(CASES["rbm"], sample_more, "batches: drawn at the rates", FIRST),
+    "shuffled batches": Breach(CASES["rbm"], shuffle_batches, "batches: drawn at the rates none", LAST),
     "batches of fixed size": Breach(CASES["rbm"], draw_fixed_batches, "outside of a mechanism", FIRST),
     "exact cluster sizes": Breach(CASES["clusters"], release_cluster_sizes, "weights", FIRST),
     "a record in two parts": Breach(CASES["clusters"], put_records_into_two_parts, "was charged", FIRST),
@@ -324,7 +387,7 @@ BREACHES = {
     "groups by exact counts": Breach(PRECISE, group_by_exact_counts, "order of draws", FIRST),
     "one record re-encodes the others": Breach(
         Case(_DECIMALS, declare({"code": DECIMALS}), "independent"),
-        share_one_type,
+        _share_a_scale,  # values are spelled in the type that Arrow infers for all of them
         "encoding of column 'code'",
         add(_DECIMALS, 0, code=Decimal("2.250")),
     ),

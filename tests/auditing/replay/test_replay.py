@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from tests.auditing.replay.planted_breaches import BREACHES, FIRST, OLDEST, overflow_on_last_age
+from tests.auditing.replay.planted_breaches import BREACHES, FIRST, OLDEST, lose_replies, overflow_on_last_age
 from tests.auditing.replay.replay_cases import CASES, FAST, PEOPLE, TABLE, TABLE_SCHEMA, declare
 
 from sundog.auditing.replay.neighbours import Pair, list_pairs, write_csv, write_parquet
@@ -55,10 +56,13 @@ def test_files_and_frames(kind: str, tmp_path: Path) -> None:
     assert found.tried > 7
 
 
-def test_an_example_that_overflows_counts_as_absent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The control of the planted breach in which an overflow escapes."""
-    overflow_on_last_age(monkeypatch)
-    assert replay("rbm", pairs=[OLDEST]).passed
+@pytest.mark.parametrize(("plant", "pair"), [(overflow_on_last_age, OLDEST), (lose_replies, FIRST)])
+def test_an_example_that_overflows_counts_as_absent(
+    plant: Callable[[pytest.MonkeyPatch], None], pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The controls of planted breaches in which an overflow escapes, and in which noise depends on who replies."""
+    plant(monkeypatch)
+    assert replay("rbm", pairs=[pair]).passed
 
 
 # --- planted breaches ---

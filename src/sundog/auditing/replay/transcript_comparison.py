@@ -7,6 +7,7 @@ more than was charged, its privacy follows from that of the draws (docs/audit_re
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -67,7 +68,7 @@ def find_excesses(before: Transcript, after: Transcript) -> Iterator[tuple[str, 
         pairs += draws
         where = ", ".join(dict.fromkeys(charge.purpose for charge in charges)) or "before the first charge"
         yield from ((where, excess) for excess in find_excess(charges, draws))
-    paid = [charge for event, _ in before.events if isinstance(event, Noted) and event.paid for charge in event.charges]
+    paid = _list_paid(before)
     sampled = sum(charge.count for charge in paid if isinstance(charge.event, SampledGaussian))
     if sampled:  # steps were compared one at a time; the cost of one is the same in all parts of a mixture
         steps = {id(each) for each in _list_steps(before, after)}
@@ -133,7 +134,7 @@ def _name_event(event: Noted | Released) -> str:
 
 
 def _compare_batches(before: Transcript, after: Transcript) -> Iterator[tuple[str, str]]:
-    """Yield differences in the number of batches, and rates that differ from those that were charged."""
+    """Yield differences in the number of batches, and charged steps without a Poisson batch at their rate."""
     if before.unseen or after.unseen:
         yield "noise", f"drawn outside of a mechanism in {len(before.unseen or after.unseen)} places"
     drawn = {stream for stream in before.hidden.keys() | after.hidden.keys() if stream[-2:-1] == ("batch",)}
@@ -142,11 +143,22 @@ def _compare_batches(before: Transcript, after: Transcript) -> Iterator[tuple[st
         if counts[0] != counts[1]:
             yield f"batches of {stream[0]}", f"step {stream[-1]} drew {counts[0]} and then {counts[1]} batches"
             return
-    charges = [charge for event, _ in before.events if isinstance(event, Noted) for charge in event.charges]
-    paid = {charge.event.sample_rate for charge in charges if isinstance(charge.event, SampledGaussian)}
-    rates = {each.draw.signature[1] for stream in drawn for each in before.hidden.get(stream, ())}
-    if not rates <= paid:
-        yield "batches", f"drawn at the rates {sorted(rates)}, and charged at {sorted(paid)}"
+    rates = Counter(each.draw.signature[1] for stream in drawn for each in before.hidden.get(stream, ()))
+    paid = Counter[float]()
+    for charge in _list_paid(before):
+        if isinstance(charge.event, SampledGaussian):
+            paid[charge.event.sample_rate] += charge.count
+    if rates != paid:
+        yield "batches", f"drawn at the rates {_count_rates(rates)}, and charged at {_count_rates(paid)}"
+
+
+def _count_rates(steps: Counter[float]) -> str:
+    return ", ".join(f"{rate:.4g} ({count} steps)" for rate, count in sorted(steps.items())) or "none"
+
+
+def _list_paid(run: Transcript) -> list[Charge]:
+    """Return all charges that a ledger recorded."""
+    return [charge for event, _ in run.events if isinstance(event, Noted) and event.paid for charge in event.charges]
 
 
 def _compare_lists(name: str, before: Sequence[Any], after: Sequence[Any]) -> Iterator[tuple[str, str]]:
