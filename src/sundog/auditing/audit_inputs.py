@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from sundog.errors import DataError
 from sundog.evaluation.comparison import choose_rows, make_rng
 from sundog.evaluation.holdout_overlap import compute_copied_share
 from sundog.evaluation.inputs import choose_schema, describe_source, load_release, read_synthetic, relax_schema
+from sundog.privacy.ledger import Ledger
 from sundog.progress import Progress
 from sundog.release.curator_file import load_curator_file
 from sundog.release.release import Release
@@ -54,6 +55,11 @@ class AuditRequest:
     quick: bool
     seed: int
     progress: Progress
+    audits: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    runs: int | None = None
+    publish: float | None = None
+    ledger: Ledger | str | Path | None = None
 
     @property
     def most(self) -> int:

@@ -18,6 +18,7 @@ from sundog.cli.streams import Format, resolve_sources
 
 if TYPE_CHECKING:
     from sundog.evaluation.evaluator import Report
+    from sundog.evaluation.measure import Measures
     from sundog.evaluation.side_by_side import SideBySide
     from sundog.progress import Progress
 
@@ -74,20 +75,20 @@ def run(
             ledger=ledger,
             progress=report_progress,
         )
-        _note_published(report, f"ε = {publish:g} of {ledger}" if publish is not None else "")
+        note_published(report.published, f"ε = {publish:g} of {ledger}" if publish is not None else "")
         write_page(report, out, report_progress)
     show_figures(report, as_json)
     if out is not None and not as_json:
         note(f"{out}: the whole report")
 
 
-def _note_published(report: Report, price: str) -> None:
+def note_published(published: Measures, price: str) -> None:
     """Print the published figures: they are paid for, and shown even if writing the report fails."""
     from sundog.evaluation.report.text_table import format_measure
 
-    if report.published:
+    if published:
         note(f"may be published ({price}):")
-    for name, measure in report.published.items():
+    for name, measure in published.items():
         note(f"  {name:34} {format_measure(measure)}")
 
 

@@ -6,7 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from sundog.auditing.audit_publication import METRICS as PUBLISHED
 from sundog.auditing.membership_measures import METRICS
+from sundog.auditing.report.fit_audit_sections import render_fit_audit
 from sundog.auditing.report.membership_plots import plot_curves
 from sundog.evaluation.measure import Measure
 from sundog.evaluation.report.markup import Html, build_document, join, tag
@@ -17,6 +19,7 @@ from sundog.evaluation.report.report_page import (
     render_certificate_section,
     render_guarantee,
     render_notes,
+    render_published,
     render_settings,
 )
 from sundog.evaluation.report.svg import render_gallery
@@ -46,6 +49,10 @@ _SIMILARITY = (
     "risk are those with rare records, who count least in an average. And a release can reveal somebody without being "
     "near to them: through a marginal, a category that nobody else has, or the weights of a model."
 )
+_SHARED = (
+    "A correct release is accused in at most 5% of audits, by all findings together. Attacks on membership look at "
+    "what was released; the other audits repeat its fit, and look at the program that made it."
+)
 _EVIDENCE = (
     "An attack that finds members proves a leak. Attacks that find none prove nothing: others may. Only the "
     "certificate bounds what all attacks together can find, if the program keeps what it promises."
@@ -65,11 +72,12 @@ def render_audit_page(audit: Audit) -> str:
         ),
         tag(
             "main",
-            tag("p", _keep_together(audit.headline), class_="headline"),
+            tag("p", _keep_together(audit.sentences[0]), class_="headline"),
             render_notes(audit.notes),
+            render_published(audit.published, PUBLISHED),
             _render_findings(audit.findings),
-            _render_attacks(audit),
-            _render_similarity(audit),
+            *([] if audit.attacked is None else [_render_attacks(audit), _render_similarity(audit)]),
+            *map(render_fit_audit, audit.findings),
             _render_untried(audit.not_tried),
             render_certificate_section(audit.certificate),
             tag("section", tag("h2", "Settings"), render_settings({"audited": audit.name, **audit.about})),
@@ -91,12 +99,23 @@ def _render_findings(findings: Sequence[Finding]) -> Html:
             "tr",
             tag("th", finding.name, scope="row"),
             tag("td", finding.verdict.value),
-            tag("td", tag("span", f"{finding.bound:.2f}", class_="value"), class_="number"),
-            tag("td", "–" if finding.promise is None else f"{finding.promise:g}", class_="number"),
+            tag(
+                "td",
+                "–" if finding.bound is None else tag("span", f"{finding.bound:.2f}", class_="value"),
+                class_="number",
+            ),
+            tag("td", "–" if finding.promise is None else f"{finding.promise:.3g}", class_="number"),
         )
         for finding in findings
     ]
-    return tag("section", tag("h2", "Findings"), _render_table("Findings", heads, rows, "comparison"))
+    table = _render_table("Findings", heads, rows, "comparison")
+    if len(findings) == 1:  # whose summary is in the headline
+        return tag("section", tag("h2", "Findings"), table)
+    found = [
+        tag("li", tag("strong", f"{finding.name.capitalize()}."), " ", _keep_together(finding.summary))
+        for finding in findings
+    ]
+    return tag("section", tag("h2", "Findings"), tag("ul", *found), table, tag("p", _SHARED, class_="reading"))
 
 
 def _render_attacks(audit: Audit) -> Html:
@@ -140,7 +159,7 @@ def _render_similarity(audit: Audit) -> Html:
         f"Here {format_percent(share.value)} of the synthetic records are nearer to a member than to a non-member "
         f"({format_range(share)}; half would be chance)."
     )
-    proven = max((finding.bound for finding in audit.findings), default=0.0)
+    proven = max((finding.bound or 0.0 for finding in audit.findings if finding.name == "membership"), default=0.0)
     beside = f" Yet the attacks above prove ε ≥ {proven:.2f}." if proven > 0 else ""
     return tag(
         "section",
