@@ -9,8 +9,8 @@ from sundog.auditing.fit_audit import FitAudit, RepeatedFit
 from sundog.auditing.fit_recipe import FitRecipe
 from sundog.auditing.replay.neighbours import to_table
 from sundog.auditing.replay.replay import ReplayResult, replay_fit
+from sundog.data.columns import Form
 from sundog.data.schema import Schema
-from sundog.data.writing.frames import convert_records
 from sundog.errors import ArgumentError, SundogError
 from sundog.untrusted_text import to_one_line
 
@@ -56,7 +56,10 @@ def _choose_data(fit: RepeatedFit) -> Any:
     except ArgumentError:
         pass
     few = fit.members.take(slice(_MEMBERS))
-    values = convert_records(few, "arrays")
+    values = {
+        name: (column.to_json if column.form in (Form.SCALAR, Form.SET) else column.to_values)(few.codes[name])
+        for name, column in few.schema.columns.items()
+    }
     return values if few.unit is None else {**values, str(schema.unit): few.unit.tolist()}
 
 
