@@ -24,7 +24,9 @@ def test_a_release_as_it_should_be_holds_and_says_what_was_not_tried() -> None:
     members, nonmembers = (make_table(np.random.default_rng(seed), 800) for seed in (100, 200))
     found = audit(make_release(), members=members, nonmembers=nonmembers, quick=True)
     finding, *repeated = found.findings
-    assert {each.name: each.verdict for each in repeated} == dict.fromkeys(["replay", "canaries", "game"], Verdict.HOLDS)
+    assert {each.name: each.verdict for each in repeated} == dict.fromkeys(
+        ["replay", "canaries", "game"], Verdict.HOLDS
+    )
     assert finding.verdict is Verdict.HOLDS
     assert finding.promise == pytest.approx(compute_fit_epsilon(make_release().certificate.charges, delta=1e-9))
     assert 1.0 < (finding.promise or 0.0) < 2.0
