@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from sundog.data.schema import Schema
 from sundog.errors import BudgetExceededError, DataError, SundogError
 from sundog.fit.synthesizer import Synthesizer
 from sundog.privacy.ledger import Ledger
+from sundog.privacy.mechanisms import noisy_histogram
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
 
@@ -35,6 +35,11 @@ def make_ledger(epsilon: float = 1.0) -> Ledger:
 
 def plan(release: Release, *, epsilon: float = 0.5, ledger: Ledger | None = None) -> AuditPublication:
     return AuditPublication.plan(release, epsilon=epsilon, ledger=ledger or make_ledger())
+
+
+def draw_real(members: int, nonmembers: int) -> RealData:
+    tables = [make_table(np.random.default_rng(seed), rows) for seed, rows in ((100, members), (200, nonmembers))]
+    return RealData(tables[0], tables[1], None, None, None)
 
 
 def draw_sets(rows: int, seed: int) -> dict[str, Any]:
@@ -86,7 +91,7 @@ def test_the_score_of_a_record_depends_on_no_other_to_the_last_bit() -> None:
 
 def test_the_ledger_pays_exactly_what_was_asked_for() -> None:
     ledger = make_ledger()
-    real = RealData(*(make_table(np.random.default_rng(seed), 300) for seed in (100, 200)), None, None, None)
+    real = draw_real(300, 300)
     plan(make_release(), ledger=ledger, epsilon=0.4).measure(real)
     assert 0.395 < ledger.compute_spent() <= 0.4
     assert [charge.purpose for charge in ledger.charges] == [PURPOSE]
@@ -111,7 +116,7 @@ def test_a_person_is_protected_with_all_records() -> None:
     release = Synthesizer("independent", delta=1e-6).fit(people[0], schema).release_
     ledger = make_ledger()
     planned = plan(release, ledger=ledger)
-    planned.measure(RealData(*people, None, None, None))
+    planned.measure(RealData(people[0], people[1], None, None, None))
     assert ledger.charges[0].count == 3  # the cap
     assert planned.sigma > plan(make_release()).sigma
 
@@ -143,20 +148,20 @@ def test_what_cannot_be_published_is_refused_before_anything_is_read() -> None:
     assert ledger.compute_spent() == 0
 
 
-def test_all_records_are_counted_not_those_that_are_attacked(tmp_path: Path) -> None:
+def test_all_records_are_counted_not_those_that_are_attacked() -> None:
     seen: list[int] = []
-    own = audit_publication.noisy_histogram
 
     def measure(counts: Any, **options: Any) -> Any:
         seen.extend([int(counts[:2].sum()), int(counts[2:].sum())])
-        return own(counts, **options)
+        return noisy_histogram(counts, **options)
 
-    tables = [make_table(np.random.default_rng(seed), rows) for seed, rows in ((100, 300), (200, 200))]
+    real = draw_real(300, 200)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(audit_publication, "noisy_histogram", measure)
         found = audit(
             make_release(),
-            **dict(zip(("members", "nonmembers"), tables, strict=True)),
+            members=real.members,
+            nonmembers=real.nonmembers,
             attack="likelihood",
             rows=50,
             publish=0.5,
@@ -174,6 +179,6 @@ def test_all_records_are_counted_not_those_that_are_attacked(tmp_path: Path) -> 
 def test_figures_without_noise_are_noticed(exact: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if exact:
         monkeypatch.setattr(audit_publication, "noisy_histogram", lambda counts, **_: counts)
-    real = RealData(*(make_table(np.random.default_rng(seed), 300) for seed in (100, 200)), None, None, None)
+    real = draw_real(300, 300)
     found = [plan(make_release(), epsilon=0.01).measure(real) for _ in range(2)]
     assert (found[0] == found[1]) is exact  # four counts with noise of σ = 400 are the same once in 10¹²

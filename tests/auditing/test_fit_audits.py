@@ -41,7 +41,7 @@ def repeat(
 ) -> Finding:
     recipe = FitRecipe(release, settings or {})
     records = encode(read(members, release.schema, labels=labels), release.schema)
-    fit = RepeatedFit(recipe, members, labels, records, runs=40, quick=True, seed=0, progress=silent)
+    fit = RepeatedFit(recipe, members, labels, records, quick=True, seed=0, progress=silent)
     return AUDITS[name].run(fit, failure=0.01)
 
 
@@ -91,7 +91,7 @@ def test_what_does_not_apply_is_said_and_refused_if_it_is_named(case: str | None
     assert found.keys() == untried.keys()
     assert all(reason in found[name] for name, reason in untried.items())
     assert list_chosen(recipe, "all")[1] == found
-    with pytest.raises(ArgumentError, match="game: .*; leave out --audit game"):
+    with pytest.raises(ArgumentError, match=r"game: .*; leave out --audit game"):
         list_chosen(recipe, "game")
 
 
@@ -117,7 +117,6 @@ def test_public_columns_are_not_replayed() -> None:
         ("canaries", "vae"),
         ("canaries", "images, independent"),
         ("game", "images, independent"),
-        ("game", "clusters"),
     ],
 )
 def test_a_correct_fit_is_not_accused(name: str, case: str) -> None:
@@ -140,11 +139,11 @@ def test_members_of_any_source_are_replayed_as_values() -> None:
 def test_canaries_that_have_no_place_are_said_to_have_none() -> None:
     sets = make_material("sets", rows=100)
     release = Synthesizer("independent", delta=1e-6).fit(sets.members, sets.schema).release_
-    given = {"members": sets.members, "nonmembers": sets.nonmembers, "runs": 20, "quick": True}
+    given: dict[str, Any] = {"members": sets.members, "nonmembers": sets.nonmembers, "runs": 20, "quick": True}
     found = audit(release, **given, audits=["all"], n=100)
     assert any(line.startswith("canaries: canaries need a private column") for line in found.not_tried)
     assert [each.name for each in found.findings] == ["membership", "replay", "game"]
-    with pytest.raises(SundogError, match="^canaries: canaries need a private column"):
+    with pytest.raises(SundogError, match=r"^canaries: canaries need a private column"):
         audit(release, **given, audits=["canaries"])
 
 
@@ -155,7 +154,7 @@ def test_planted_bugs_are_found(name: str, monkeypatch: pytest.MonkeyPatch) -> N
     scale_count_noise(0.1)(monkeypatch)
     found = repeat(name, release, members)
     assert found.is_violation
-    assert found.bound is None or found.bound > (found.promise or 0.0)
+    assert name == "replay" or found.bound > (found.promise or 0.0)
 
 
 def test_a_message_with_a_count_is_found_by_replay_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +181,7 @@ def test_a_charge_that_depends_on_the_record_breaks_the_promise(monkeypatch: pyt
 
 def test_audits_that_may_accuse_a_correct_release_share_the_failures() -> None:
     members, nonmembers = (make_table(np.random.default_rng(seed), 300) for seed in (100, 200))
-    given = {"members": members, "nonmembers": nonmembers, "quick": True, "runs": 20}
+    given: dict[str, Any] = {"members": members, "nonmembers": nonmembers, "quick": True}
     for audits, sharing in ((["all"], 3), (["membership", "replay"], 1), (["game"], 1)):
         found = audit(make_release(), audits=audits, **given)
         confidences = [each.details["confidence"] for each in found.findings if each.name != "replay"]
@@ -194,7 +193,7 @@ def test_settings_that_are_not_those_of_the_release_are_noticed() -> None:
     schema = Schema.from_dict({"columns": {"image": {"type": "image", "shape": [8, 8]}}})
     settings = {"epochs": 2, "batch": 20, "hidden": 8}
     release = Synthesizer("vae", epsilon=4.0, settings=settings).fit(members, schema).release_
-    given = {"members": members, "nonmembers": nonmembers, "audits": ["replay"], "quick": True, "n": 60}
+    given: dict[str, Any] = {"members": members, "nonmembers": nonmembers, "audits": ["replay"], "quick": True, "n": 60}
     notes = [audit(release, settings=each, **given).notes for each in (settings, {})]
     assert [any("Repeat the settings of the fit with --set" in note for note in each) for each in notes] == [
         False,
@@ -212,11 +211,11 @@ def test_a_release_of_another_version_is_attacked_only() -> None:
 
 def test_membership_need_not_be_audited() -> None:
     members, nonmembers = (make_table(np.random.default_rng(seed), 100) for seed in (100, 200))
-    found = audit(make_release(), members=members, nonmembers=nonmembers, audits=["game"], runs=20)
+    found = audit(make_release(), members=members, nonmembers=nonmembers, audits=["game"], quick=True)
     assert found.attacked is None
     assert found.worst == ()
     assert "attacks" not in found.to_dict()
-    assert found.to_text().splitlines()[0].startswith("No violation found. In 20 fits of independent")
+    assert found.to_text().splitlines()[0].startswith("No violation found. In 200 fits of independent")
     assert "attacks on membership: ask for --audit membership" in found.not_tried
     with pytest.raises(SundogError, match="membership was not audited"):
         found.similarity  # noqa: B018
@@ -229,6 +228,6 @@ def test_few_of_100_correct_releases_are_accused() -> None:
     for seed in range(100):
         members, nonmembers = (make_table(np.random.default_rng([seed, kind]), 200) for kind in (0, 1))
         release = Synthesizer("independent", epsilon=1.0, delta=1e-6, seed=seed).fit(members, TABLE).release_
-        found = audit(release, members=members, nonmembers=nonmembers, seed=seed, quick=True, runs=40)
+        found = audit(release, members=members, nonmembers=nonmembers, seed=seed, quick=True)
         accused += found.is_violated
     assert accused <= 13  # 5 are allowed on average; more than 13 have a probability below 0.001

@@ -44,7 +44,8 @@ def test_the_charges_of_a_release_follow_from_its_settings(name: str) -> None:
 def test_what_was_learned_is_learned_again() -> None:
     release, _ = fit("learned")
     schema = FitRecipe(release).undo_learning()
-    ages, sizes, jobs, ranks = schema.columns.values()
+    columns: list[Any] = list(schema.columns.values())
+    ages, sizes, jobs, ranks = columns
     assert not any(column.complete for column in (ages, sizes, jobs))
     assert (ages.min, ages.learn, jobs.values, jobs.nullable) == (None, True, None, True)
     assert (ranks.min, ranks.max, ranks.awaits_quantiles) == (0, 99, True)

@@ -109,9 +109,9 @@ def test_a_broken_program_ends_with_one(
 
 
 def test_audits_can_be_chosen_and_the_rest_is_listed(sundog: Sundog) -> None:
-    called = sundog("audit", "table.sundog", *REAL, "--audit", "replay", "--audit", "game", "--runs", "30", "--json")
+    called = sundog("audit", "table.sundog", *REAL, "--audit", "replay", "--audit", "game", "--quick", "--json")
     assert [finding["name"] for finding in called.json["findings"]] == ["replay", "game"]
-    assert called.json["findings"][1]["details"]["runs"] == 30
+    assert called.json["findings"][1]["details"]["runs"] == 200
     assert "attacks on membership: ask for --audit membership" in called.json["not_tried"]
     assert "canaries: not asked for; ask for --audit canaries" in called.json["not_tried"]
 

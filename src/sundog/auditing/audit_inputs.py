@@ -57,7 +57,6 @@ class AuditRequest:
     progress: Progress
     audits: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
-    runs: int | None = None
     publish: float | None = None
     ledger: Ledger | str | Path | None = None
 

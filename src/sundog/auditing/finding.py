@@ -25,7 +25,7 @@ class Finding:
     Args:
         name: of the audit, such as `membership`.
         summary: one sentence.
-        bound: the lower bound on ε that was proven, 0 where nothing was; None for audits that bound nothing.
+        bound: the lower bound on ε that was proven; 0 where nothing was.
         promise: the ε of the certificate; None where nothing was promised.
         verdict: what it means.
         details: further JSON-compatible figures.
@@ -33,7 +33,7 @@ class Finding:
 
     name: str
     summary: str
-    bound: float | None
+    bound: float
     promise: float | None
     verdict: Verdict
     details: Mapping[str, Any] = field(default_factory=dict)

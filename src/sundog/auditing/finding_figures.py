@@ -15,7 +15,7 @@ def list_figures(finding: Finding) -> list[str]:
 
     >>> from sundog.auditing.finding import Verdict
     >>> figures = {"neighbours": 12, "refused": 0, "draws": 504, "differences": 0, "first_differences": []}
-    >>> list_figures(Finding("replay", "", None, 1.0, Verdict.HOLDS, figures))
+    >>> list_figures(Finding("replay", "", 0.0, 1.0, Verdict.HOLDS, figures))
     ['  replay     12 neighbours compared, 0 refused, 504 draws, 0 differences']
     """
     write = _WRITERS.get(finding.name)

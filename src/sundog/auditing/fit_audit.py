@@ -25,7 +25,6 @@ class RepeatedFit:
         source: of the members, as it was given.
         labels: class labels of the members, if they are not part of it.
         members: those that are used.
-        runs: how many fits a game plays; None for the default.
         quick: whether to take seconds only.
         seed: of everything but the noise of canaries.
         progress: is called with the current stage and the share done.
@@ -35,7 +34,6 @@ class RepeatedFit:
     source: Any
     labels: Any
     members: Records
-    runs: int | None
     quick: bool
     seed: int
     progress: Progress

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sundog.cli.console import note, say, say_json, show_progress
-from sundog.cli.evaluate import note_published, refuse_page
+from sundog.cli.evaluate import note_published, refuse_page, write_page
 from sundog.cli.fit import Settings, parse_settings
 from sundog.cli.streams import Format, resolve_sources
 
@@ -39,7 +39,6 @@ def run(
     labels: Annotated[str | None, typer.Option(help="Class labels of the members, in a file of their own.")] = None,
     nonmember_labels: Annotated[str | None, typer.Option(help="Class labels of the non-members.")] = None,
     set_: Settings = None,
-    runs: Annotated[int | None, typer.Option(min=20, help="How many fits a game plays; 1,000 by default.")] = None,
     n: Annotated[int | None, typer.Option("-n", min=1, help="How many records to draw from a release.")] = None,
     rows: Annotated[int | None, typer.Option(min=1, help="The most members and non-members to use.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Use 5,000 members and few repeated fits only.")] = False,
@@ -50,24 +49,18 @@ def run(
 ) -> int:
     """Audit, print the findings, and return the exit code."""
     from sundog.auditing.auditor import audit
-    from sundog.data.schema import Schema
 
-    files = {"synthetic data": synthetic, "members": members, "non-members": nonmembers, "reference": reference}
-    others = {"private file": private, "schema": schema, "labels": labels, "labels of non-members": nonmember_labels}
-    others |= {"ledger": ledger}
-    refuse_page(out, {**files, **others})
     given = {"synthetic": synthetic, "members": members, "nonmembers": nonmembers, "reference": reference}
+    given |= {"labels": labels, "nonmember_labels": nonmember_labels}
+    refuse_page(out, {**given, "private file": private, "schema": schema, "ledger": ledger})
     with show_progress() as report_progress:
         found = audit(
             **resolve_sources(format_, **given),
             private=private,
-            schema=None if schema is None else Schema.load(schema),
-            labels=labels,
-            nonmember_labels=nonmember_labels,
+            schema=schema,
             attack=attack,
             audits=audit_ or [],
             settings=parse_settings(set_ or []),
-            runs=runs,
             n=n,
             rows=rows,
             quick=quick,
@@ -76,22 +69,20 @@ def run(
             ledger=ledger,
             progress=report_progress,
         )
-        note_published(found.published, f"ε = {publish:g} of {ledger}" if publish is not None else "")
-        if out is not None:
-            report_progress("drawing", 1.0)
-            found.to_html(out)
-    _show(found, out, as_json)
-    return 1 if found.is_violated else 2 if found.is_unusable else 0
+        note_published(found.published, f"ε = {publish or 0:g} of {ledger}")
+        write_page(found, out, report_progress)
+    return _show(found, out, as_json)
 
 
-def _show(found: Audit, out: Path | None, as_json: bool) -> None:
-    """Print the figures, as JSON or as text with a note that they are private."""
+def _show(found: Audit, out: Path | None, as_json: bool) -> int:
+    """Print the figures, as JSON or as text with a note that they are private; return the exit code."""
     from sundog.auditing.audit_result import PRIVATE
 
     if as_json:
         say_json(found.to_dict())
-        return
-    say(found.to_text())
-    note(PRIVATE)
-    if out is not None:
-        note(f"{out}: the whole report")
+    else:
+        say(found.to_text())
+        note(PRIVATE)
+        if out is not None:
+            note(f"{out}: the whole report")
+    return 1 if found.is_violated else 2 if found.is_unusable else 0

@@ -17,6 +17,7 @@ from sundog.cli.console import note, say, say_json, show_progress
 from sundog.cli.streams import Format, resolve_sources
 
 if TYPE_CHECKING:
+    from sundog.auditing.audit_result import Audit
     from sundog.evaluation.evaluator import Report
     from sundog.evaluation.measure import Measures
     from sundog.evaluation.side_by_side import SideBySide
@@ -100,7 +101,7 @@ def refuse_page(out: Path | None, inputs: Mapping[str, Any]) -> None:
     refuse_output(out, inputs, replaces=is_report, fix="it is not a report of sundog; choose another name")
 
 
-def write_page(found: Report | SideBySide, out: Path | None, report_progress: Progress) -> None:
+def write_page(found: Audit | Report | SideBySide, out: Path | None, report_progress: Progress) -> None:
     """Write the page, if one is asked for."""
     if out is not None:
         report_progress("drawing", 1.0)

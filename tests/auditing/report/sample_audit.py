@@ -25,7 +25,7 @@ def make_audit() -> Audit:
 
 @functools.cache
 def make_broken_audit() -> Audit:
-    """The same, in which replay found differences, canaries and the game a broken promise; some figures are paid for."""
+    """The same, in which all audits but the attacks find a broken promise; some figures are paid for."""
     plain = make_audit()
     membership, replay, canaries, game = plain.findings
     found = [f"order of charges and draws: {place} became {place + 1} (added: age = 'x')" for place in range(20)]
@@ -33,7 +33,7 @@ def make_broken_audit() -> Audit:
     broken = [replace(each, verdict=Verdict.BROKEN, bound=2.5) for each in (canaries, game)]
     game_details = {**game.details, "mu": {"value": None, "low": 0.0, "high": None}}
     published = {"membership.members_guessed": Measure(0.12, 0.1, 0.14), "membership.advantage": Measure(0.01, 0, 0.02)}
-    replayed = Finding(replay.name, replay.summary, None, replay.promise, Verdict.BROKEN, details)
+    replayed = Finding(replay.name, replay.summary, 0.0, replay.promise, Verdict.BROKEN, details)
     findings = (membership, replayed, broken[0], replace(broken[1], details=game_details))
     return replace(plain, findings=findings, published=published)
 

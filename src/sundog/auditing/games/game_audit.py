@@ -44,11 +44,11 @@ class GameAudit(FitAudit):
         recipe = fit.recipe
         name = recipe.model if recipe.clusters == 1 else MIXTURE
         game = make_model_game(name, epsilon=recipe.epsilon, delta=recipe.delta)
-        runs = fit.runs or (_QUICK_RUNS if fit.quick else _RUNS)
+        runs = _QUICK_RUNS if fit.quick else _RUNS
         try:
             scores = play_game(game, runs=runs, seed=fit.seed, progress=fit.progress)
         except ChargeDependenceError as error:
-            return Finding(self.name, f"{error}.", None, recipe.epsilon, Verdict.BROKEN, {"runs": runs})
+            return Finding(self.name, f"{error}.", 0.0, recipe.epsilon, Verdict.BROKEN, {"runs": runs})
         found = judge_scores(name, scores, delta=recipe.delta, confidence=1 - failure)
         return _conclude(found, scores, confidence=1 - failure)
 

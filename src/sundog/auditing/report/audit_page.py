@@ -27,7 +27,9 @@ from sundog.evaluation.report.svg import render_gallery
 if TYPE_CHECKING:
     from sundog.auditing.audit_result import Audit
     from sundog.auditing.finding import Finding
-    from sundog.auditing.membership import AttackResult
+    from sundog.auditing.membership import AttackResult, MembershipResults
+    from sundog.auditing.membership_finding import MembershipAudit
+    from sundog.release.certificate import Certificate
 
 _SHORT_HEADS = {
     "auc": "Area",
@@ -76,7 +78,7 @@ def render_audit_page(audit: Audit) -> str:
             render_notes(audit.notes),
             render_published(audit.published, PUBLISHED),
             _render_findings(audit.findings),
-            *([] if audit.attacked is None else [_render_attacks(audit), _render_similarity(audit)]),
+            *([] if audit.attacked is None else _render_membership(audit.attacked, audit.certificate)),
             *map(render_fit_audit, audit.findings),
             _render_untried(audit.not_tried),
             render_certificate_section(audit.certificate),
@@ -101,7 +103,7 @@ def _render_findings(findings: Sequence[Finding]) -> Html:
             tag("td", finding.verdict.value),
             tag(
                 "td",
-                "–" if finding.bound is None else tag("span", f"{finding.bound:.2f}", class_="value"),
+                "–" if finding.bound == 0 else tag("span", f"{finding.bound:.2f}", class_="value"),
                 class_="number",
             ),
             tag("td", "–" if finding.promise is None else f"{finding.promise:.3g}", class_="number"),
@@ -118,8 +120,11 @@ def _render_findings(findings: Sequence[Finding]) -> Html:
     return tag("section", tag("h2", "Findings"), tag("ul", *found), table, tag("p", _SHARED, class_="reading"))
 
 
-def _render_attacks(audit: Audit) -> Html:
-    results = audit.membership
+def _render_membership(attacked: MembershipAudit, certificate: Certificate | None) -> list[Html]:
+    return [_render_attacks(attacked.results, certificate), _render_similarity(attacked)]
+
+
+def _render_attacks(results: MembershipResults, certificate: Certificate | None) -> Html:
     rows = [_render_attack(result) for result in results.attacks]
     control = tag("th", "Controls", scope="rowgroup", colspan=len(_SHORT_HEADS) + 3)
     rows += [tag("tr", control, class_="group"), *map(_render_attack, (results.blind, results.random))]
@@ -132,7 +137,7 @@ def _render_attacks(audit: Audit) -> Html:
         tag("p", _READING, " ", chance, class_="reading"),
         _render_table("All attacks and controls", heads, rows, "comparison attacks"),
         tag("details", tag("summary", "What the columns mean"), tag("dl", *meanings)),
-        render_gallery([plot_curves(results, audit.certificate)], "roc"),
+        render_gallery([plot_curves(results, certificate)], "roc"),
     )
 
 
@@ -153,13 +158,12 @@ def _render_table(caption: str, heads: Sequence[str], rows: Sequence[Html], kind
     return tag("div", table, class_="scroller", tabindex=0, role="group", aria_label=caption)
 
 
-def _render_similarity(audit: Audit) -> Html:
-    share = audit.similarity
+def _render_similarity(attacked: MembershipAudit) -> Html:
+    share, proven = attacked.similarity, attacked.finding.bound
     found = (
         f"Here {format_percent(share.value)} of the synthetic records are nearer to a member than to a non-member "
         f"({format_range(share)}; half would be chance)."
     )
-    proven = max((finding.bound or 0.0 for finding in audit.findings if finding.name == "membership"), default=0.0)
     beside = f" Yet the attacks above prove ε ≥ {proven:.2f}." if proven > 0 else ""
     return tag(
         "section",
