@@ -139,7 +139,7 @@ def test_members_of_any_source_are_replayed_as_values() -> None:
 def test_canaries_that_have_no_place_are_said_to_have_none() -> None:
     sets = make_material("sets", rows=100)
     release = Synthesizer("independent", delta=1e-6).fit(sets.members, sets.schema).release_
-    given: dict[str, Any] = {"members": sets.members, "nonmembers": sets.nonmembers, "runs": 20, "quick": True}
+    given: dict[str, Any] = {"members": sets.members, "nonmembers": sets.nonmembers, "quick": True}
     found = audit(release, **given, audits=["all"], n=100)
     assert any(line.startswith("canaries: canaries need a private column") for line in found.not_tried)
     assert [each.name for each in found.findings] == ["membership", "replay", "game"]

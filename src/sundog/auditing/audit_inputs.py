@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ _MOST_COPIED = 0.02  # of the non-members may be members
 
 @dataclass(frozen=True)
 class RealData:
-    """Where real records come from; the fields are arguments of `sundog.audit`."""
+    """Where real records come from."""
 
     members: Any
     nonmembers: Any
@@ -43,22 +43,31 @@ class RealData:
 
 @dataclass(frozen=True)
 class AuditRequest:
-    """What to audit, and with what; the fields are arguments of `sundog.audit`."""
+    """What to audit, and with what; the fields are the arguments of `sundog.audit`, in their order."""
 
     synthetic: Any
-    real: RealData
+    members: Any
+    nonmembers: Any
+    reference: Any
     private: str | Path | None
     schema: Schema | None
+    labels: Any
+    nonmember_labels: Any
     attack: str
+    audits: Sequence[str]
+    settings: Mapping[str, Any]
     n: int | None
     rows: int | None
     quick: bool
     seed: int
+    publish: float | None
+    ledger: Ledger | str | Path | None
     progress: Progress
-    audits: tuple[str, ...] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    publish: float | None = None
-    ledger: Ledger | str | Path | None = None
+
+    @property
+    def real(self) -> RealData:
+        """Where real records come from."""
+        return RealData(self.members, self.nonmembers, self.reference, self.labels, self.nonmember_labels)
 
     @property
     def most(self) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sundog.auditing.attacks.attack_list import ALL, choose_attacks
-from sundog.auditing.audit_inputs import AuditInputs, AuditRequest, RealData, read_audit_inputs
+from sundog.auditing.audit_inputs import AuditInputs, AuditRequest, read_audit_inputs
 from sundog.auditing.audit_publication import AuditPublication
 from sundog.auditing.audit_result import Audit
 from sundog.auditing.finding import Finding
@@ -44,7 +44,7 @@ def audit(
     nonmembers: Any,
     reference: Any = None,
     private: str | Path | None = None,
-    schema: Schema | str | Path | None = None,
+    schema: Schema | None = None,
     labels: Any = None,
     nonmember_labels: Any = None,
     attack: str = ALL,
@@ -61,7 +61,8 @@ def audit(
     """Attack a release, or any synthetic data, and say what was found. The figures are as private as the real data.
 
     >>> members, others = ({"age": list(range(start, 10**6, 5000))} for start in (1, 2))
-    >>> audit(members, members=members, nonmembers=others, attack="exact-match").verdict.value
+    >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 10**6}}})
+    >>> audit(members, members=members, nonmembers=others, schema=schema, attack="exact-match").verdict.value
     'records leak; nothing was promised'
 
     Args:
@@ -84,9 +85,8 @@ def audit(
         ledger: the ledger of the real data to charge, or its path.
         progress: is called with the current stage and the share done.
     """
-    real = RealData(members, nonmembers, reference, labels, nonmember_labels)
-    rest = (attack, n, rows, quick, seed, progress, tuple(audits), settings or {}, publish, ledger)
-    return run_audit(AuditRequest(synthetic, real, private, None if schema is None else Schema.of(schema), *rest))
+    given = (synthetic, members, nonmembers, reference, private, schema, labels, nonmember_labels, attack, audits)
+    return run_audit(AuditRequest(*given, settings or {}, n, rows, quick, seed, publish, ledger, progress))
 
 
 def run_audit(request: AuditRequest) -> Audit:

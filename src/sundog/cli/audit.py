@@ -49,6 +49,7 @@ def run(
 ) -> int:
     """Audit, print the findings, and return the exit code."""
     from sundog.auditing.auditor import audit
+    from sundog.data.schema import Schema
 
     given = {"synthetic": synthetic, "members": members, "nonmembers": nonmembers, "reference": reference}
     given |= {"labels": labels, "nonmember_labels": nonmember_labels}
@@ -57,7 +58,7 @@ def run(
         found = audit(
             **resolve_sources(format_, **given),
             private=private,
-            schema=schema,
+            schema=None if schema is None else Schema.load(schema),
             attack=attack,
             audits=audit_ or [],
             settings=parse_settings(set_ or []),
