@@ -70,7 +70,7 @@ def test_a_record_changes_one_count_by_one_wherever_it_is_put() -> None:
         before = planned.count(members, others)
         assert before.sum() == len(members) + len(others)
         assert 0 < before[0] < len(members), name
-        for place in (0, 60, len(members)):
+        for place in (0, len(members)):
             joined = concatenate([members.take(slice(place)), record, members.take(slice(place, None))])
             change = planned.count(joined, others) - before
             assert sorted(change[:2]) == [0, 1], name

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.auditing.canaries.test_canary_audit import scale_count_noise
 from tests.auditing.copied_records import TABLE, make_images, make_material, make_table
 from tests.auditing.released_table import make_release
 from tests.auditing.replay.planted_breaches import tell_count
@@ -147,16 +146,6 @@ def test_canaries_that_have_no_place_are_said_to_have_none() -> None:
         audit(release, **given, audits=["canaries"])
 
 
-@pytest.mark.parametrize("name", AUDITS)
-def test_planted_bugs_are_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    release, members = make_release(), make_table(np.random.default_rng(100), 800)
-    assert repeat(name, release, members).verdict is Verdict.HOLDS
-    scale_count_noise(0.1)(monkeypatch)
-    found = repeat(name, release, members)
-    assert found.is_violation
-    assert name == "replay" or found.bound > (found.promise or 0.0)
-
-
 def test_a_message_with_a_count_is_found_by_replay_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     release, members = make_release(), make_table(np.random.default_rng(100), 800)
     tell_count(monkeypatch)
@@ -182,7 +171,7 @@ def test_a_charge_that_depends_on_the_record_breaks_the_promise(monkeypatch: pyt
 def test_audits_that_may_accuse_a_correct_release_share_the_failures() -> None:
     members, nonmembers = (make_table(np.random.default_rng(seed), 300) for seed in (100, 200))
     given: dict[str, Any] = {"members": members, "nonmembers": nonmembers, "quick": True}
-    for audits, sharing in ((["all"], 3), (["membership", "replay"], 1), (["game"], 1)):
+    for audits, sharing in ((["all"], 3), (["game", "replay"], 1)):
         found = audit(make_release(), audits=audits, **given)
         confidences = [each.details["confidence"] for each in found.findings if each.name != "replay"]
         assert confidences == [pytest.approx(1 - FAILURE / sharing)] * sharing

@@ -24,6 +24,7 @@ def fit(name: str) -> tuple[Release, dict[str, Any]]:
     return Synthesizer(case.model, seed=0, **options).fit(case.data, case.schema).release_, options
 
 
+@pytest.mark.filterwarnings("ignore:epsilon = 50")
 @pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
 )

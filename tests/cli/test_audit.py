@@ -103,9 +103,8 @@ def test_a_broken_program_ends_with_one(
     assert (called.code, called.json["violated"]) == (1, True)
     (finding,) = called.json["findings"]
     assert (finding["name"], finding["verdict"]) == (name, "the promise is broken")
-    text = sundog("audit", "table.sundog", *REAL, "--audit", name, "--quick")
-    assert text.code == 1
-    assert text.out.startswith("The promise is broken. ")
+    assert name == "replay" or finding["bound"] > finding["promise"]
+    assert called.json["headline"].startswith("The promise is broken. ")
 
 
 def test_audits_can_be_chosen_and_the_rest_is_listed(sundog: Sundog) -> None:

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 from sundog.auditing.finding import Finding, Verdict
 from sundog.auditing.fit_audit import FitAudit, RepeatedFit
 from sundog.auditing.fit_recipe import FitRecipe
-from sundog.auditing.replay.neighbours import to_table
+from sundog.auditing.replay.neighbours import Table, to_table
 from sundog.auditing.replay.replay import ReplayResult, replay_fit
 from sundog.data.columns import Form
+from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import ArgumentError, SundogError
 from sundog.untrusted_text import to_one_line
@@ -33,34 +34,40 @@ class ReplayAudit(FitAudit):
 
     def run(self, fit: RepeatedFit, *, failure: float) -> Finding:  # noqa: ARG002  nothing is left to chance
         """Replay the fit, and the learning of the schema if a few members suffice for it."""
-        data, whole, declared = _choose_data(fit), fit.recipe.release.schema, fit.recipe.undo_learning()
-        learns = True if declared != whole else None
-        try:
-            found = _replay(fit, data, declared)
-        except SundogError:
-            if not learns:
-                raise
-            found, learns = _replay(fit, data, whole), False
+        whole, declared = fit.recipe.release.schema, fit.recipe.undo_learning()
+        values = _decode(fit.members.take(slice(_MEMBERS)))
+        attempts = [(_choose_data(fit, values), declared), (values, declared), (values, whole)]
+        for place, (data, schema) in enumerate(attempts):
+            try:
+                found = _replay(fit, data, schema)
+            except SundogError:
+                if place == len(attempts) - 1:
+                    raise
+            else:
+                break
         if found.tried == found.refused:
             raise SundogError("all neighbours were refused before anything was charged")
-        return _conclude(found, fit, learns=learns)
+        return _conclude(found, fit, learns=None if declared == whole else schema == declared)
 
 
-def _choose_data(fit: RepeatedFit) -> Any:
+def _choose_data(fit: RepeatedFit, values: Table) -> Any:
     """Return the members as they were given if neighbours can be written so, or else their values."""
-    schema = fit.recipe.release.schema
+    if fit.labels is not None:
+        return values
     try:
-        if fit.labels is None:
-            to_table(fit.source, schema, records=1)
-            return fit.source
+        to_table(fit.source, fit.recipe.release.schema, records=1)
     except ArgumentError:
-        pass
-    few = fit.members.take(slice(_MEMBERS))
+        return values
+    return fit.source
+
+
+def _decode(records: Records) -> Table:
+    """Return the values of all columns, and a number for each person."""
     values = {
-        name: (column.to_json if column.form in (Form.SCALAR, Form.SET) else column.to_values)(few.codes[name])
-        for name, column in few.schema.columns.items()
+        name: (column.to_json if column.form in (Form.SCALAR, Form.SET) else column.to_values)(records.codes[name])
+        for name, column in records.schema.columns.items()
     }
-    return values if few.unit is None else {**values, str(schema.unit): few.unit.tolist()}
+    return values if records.unit is None else {**values, str(records.schema.unit): records.unit.tolist()}
 
 
 def _replay(fit: RepeatedFit, data: Any, schema: Schema) -> ReplayResult:
