@@ -91,10 +91,12 @@ class Audit:
     @property
     def sentences(self) -> tuple[str, ...]:
         """The verdict, and what each audit found."""
-        verdict = f"{self.verdict.value.capitalize()}."
+        verdict = self.verdict.value.capitalize()
         if len(self.findings) == 1:
-            return (f"{verdict} {self.findings[0].summary}",)
-        return (verdict, *(f"{finding.name.capitalize()}: {finding.summary}" for finding in self.findings))
+            return (f"{verdict}. {self.findings[0].summary}",)
+        names = [finding.name for finding in self.findings if finding.verdict is self.verdict]
+        by = f" ({', '.join(names)})" if len(names) < len(self.findings) else ""
+        return (f"{verdict}{by}.", *(f"{finding.name.capitalize()}: {finding.summary}" for finding in self.findings))
 
     @property
     def headline(self) -> str:

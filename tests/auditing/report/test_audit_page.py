@@ -73,7 +73,7 @@ def test_differences_and_what_may_be_published_are_shown() -> None:
     audit = make_broken_audit()
     seen = PageParser(render_audit_page(audit))
     assert set(audit.findings[1].details["first_differences"]) | {"and 3 more"} <= set(seen.find_texts("li"))
-    assert "The promise is broken." in seen.find_texts("p")
+    assert "The promise is broken (replay, canaries, game)." in seen.find_texts("p")
     assert seen.find_texts("td").count("the promise is broken") == 3
     assert "Strength of the attack" not in seen.find_texts("h3")  # μ is infinite
     assert {"Members taken for members", "Advantage of guessing by likelihood"} <= set(seen.find_texts("th"))
