@@ -39,11 +39,15 @@ def remembered_answers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def fast_reports(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Evaluate with small forests and without plots, in tests of commands; both have their own tests."""
+    """Evaluate with small forests, audit with few fits, and both without plots, in tests of commands."""
+    from sundog.auditing.canaries import canary_audit
+    from sundog.auditing.games import game_audit
     from sundog.evaluation.prediction import learners  # here, because they import matplotlib and more
     from sundog.evaluation.report import svg
     from sundog.evaluation.report.markup import Html
 
+    monkeypatch.setattr(canary_audit, "_IN_TABLES", 200)
+    monkeypatch.setattr(game_audit, "_QUICK_RUNS", 20)
     monkeypatch.setattr(learners, "TREES", 8)
     monkeypatch.setattr(learners, "_ROUNDS", 10)
     monkeypatch.setattr(svg, "render_picture", lambda picture, prefix: Html("<svg></svg>"))

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.auditing.canaries.test_canary_audit import scale_count_noise
 from tests.auditing.copied_records import TABLE, copy_rarest, make_material, make_table
 from tests.auditing.released_table import make_broken_release, make_codes, make_release
+from tests.auditing.replay.planted_breaches import tell_count
 from tests.cli.calling import Sundog
+
+from sundog.privacy.ledger import Ledger
+from sundog.release.release import Release
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +50,11 @@ def test_a_release_that_holds_ends_with_zero(sundog: Sundog) -> None:
     assert "exact-match" in called.out
     assert "not tried:" in called.out
     assert "as private as the records" in called.err
-    assert "attack likelihood" in called.err  # progress
+    assert all(
+        f"\n{stage}: " in called.err for stage in ("attack likelihood", "replay", "canaries", "game")
+    )  # progress
+    assert all(f"{name}: " in called.out for name in ("Membership", "Replay", "Canaries", "Game"))
+    assert "\n  replay     4 neighbours compared, " in called.out
 
 
 def test_a_broken_promise_ends_with_one(sundog: Sundog) -> None:
@@ -74,9 +85,65 @@ def test_a_split_by_age_ends_with_two(sundog: Sundog, made: Path) -> None:
     assert called.out.startswith("Cannot be judged: members and non-members differ even without the release.")
 
 
+REAL = ("--members", "members.csv", "--nonmembers", "nonmembers.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "plant"),
+    [("replay", tell_count), ("canaries", scale_count_noise(0.1)), ("game", scale_count_noise(0.1))],
+)
+def test_a_broken_program_ends_with_one(
+    name: str, plant: Callable[[pytest.MonkeyPatch], None], sundog: Sundog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = ("audit", "table.sundog", *REAL, "--audit", name, "--quick", "--json")
+    called = sundog(*asked)
+    assert (called.code, called.json["violated"]) == (0, False)
+    plant(monkeypatch)
+    called = sundog(*asked)
+    assert (called.code, called.json["violated"]) == (1, True)
+    (finding,) = called.json["findings"]
+    assert (finding["name"], finding["verdict"]) == (name, "the promise is broken")
+    assert name == "replay" or finding["bound"] > finding["promise"]
+    assert called.json["headline"].startswith("The promise is broken. ")
+
+
+def test_audits_can_be_chosen_and_the_rest_is_listed(sundog: Sundog) -> None:
+    called = sundog("audit", "table.sundog", *REAL, "--audit", "replay", "--audit", "game", "--quick", "--json")
+    assert [finding["name"] for finding in called.json["findings"]] == ["replay", "game"]
+    assert called.json["findings"][1]["details"]["runs"] == 200
+    assert "attacks on membership: ask for --audit membership" in called.json["not_tried"]
+    assert "canaries: not asked for; ask for --audit canaries" in called.json["not_tried"]
+
+
+def test_fits_are_not_repeated_where_there_is_none_or_that_of_another_version(sundog: Sundog, made: Path) -> None:
+    real = ("--members", "other_members.csv", "--nonmembers", "other_nonmembers.csv")
+    called = sundog("audit", "other.csv", "--schema", "s.yaml", *real, "--quick")
+    assert "  replay: it repeats the fit of a release, and this is not one\n" in called.out
+    release = Release.load(made / "table.sundog")
+    manifest = {**release.manifest, "libraries": {**release.manifest["libraries"], "sundog": "0.0.7"}}
+    replace(release, libraries=manifest["libraries"], manifest=manifest).save(made / "old.sundog")
+    called = sundog("audit", "old.sundog", *REAL, "--audit", "game")
+    assert "game: the release was made by sundog 0.0.7, and a fit by " in called.complaint
+
+
+def test_figures_are_published_for_a_price(sundog: Sundog, made: Path) -> None:
+    Ledger.create(made / "a.ledger", epsilon=1.0, delta=1e-6)
+    asked = ("audit", "table.sundog", *REAL, "--attack", "likelihood", "--publish", "0.9", "--ledger", "a.ledger")
+    called = sundog(*asked, "-o", "paid.html")
+    assert called.code == 0, called.err
+    assert "may be published (ε = 0.9 of a.ledger):\n  membership.members_guessed " in called.err
+    assert 0.89 < Ledger.open(made / "a.ledger").compute_spent() <= 0.9
+    assert "May be published" in (made / "paid.html").read_text("utf-8")
+    assert "would bring ε to 1.31" in sundog(*asked).complaint
+
+
 @pytest.mark.parametrize(
     ("changed", "complaint"),
     [
+        (["--audit", "gmae"], "there is no audit 'gmae'; did you mean 'game'?"),
+        (["--audit", "game"], "attack 'exact-match' is on membership; add --audit membership, or leave one of them"),
+        (["--set", "epochs=3"], "model 'independent' has no setting 'epochs'; "),
+        (["--publish", "0.5"], "publish needs both an ε and a ledger of the real data"),
         (["--members", "nowhere.csv"], "nowhere.csv: there is no such file"),
         (["--nonmembers", "members.csv"], "members.csv: 100% of its records are in members.csv too"),
         (["--attack", "psychic"], "there is no attack 'psychic'; "),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from sundog.errors import DataError
 from sundog.evaluation.comparison import choose_rows, make_rng
 from sundog.evaluation.holdout_overlap import compute_copied_share
 from sundog.evaluation.inputs import choose_schema, describe_source, load_release, read_synthetic, relax_schema
+from sundog.privacy.ledger import Ledger
 from sundog.progress import Progress
 from sundog.release.curator_file import load_curator_file
 from sundog.release.release import Release
@@ -34,7 +35,7 @@ _MOST_COPIED = 0.02  # of the non-members may be members
 
 @dataclass(frozen=True)
 class RealData:
-    """Where real records come from; the fields are arguments of `sundog.audit`."""
+    """Where real records come from."""
 
     members: Any
     nonmembers: Any
@@ -45,18 +46,31 @@ class RealData:
 
 @dataclass(frozen=True)
 class AuditRequest:
-    """What to audit, and with what; the fields are arguments of `sundog.audit`."""
+    """What to audit, and with what; the fields are the arguments of `sundog.audit`, in their order."""
 
     synthetic: Any
-    real: RealData
+    members: Any
+    nonmembers: Any
+    reference: Any
     private: str | Path | None
     schema: Schema | None
+    labels: Any
+    nonmember_labels: Any
     attack: str
+    audits: Sequence[str]
+    settings: Mapping[str, Any]
     n: int | None
     rows: int | None
     quick: bool
     seed: int
+    publish: float | None
+    ledger: Ledger | str | Path | None
     progress: Progress
+
+    @property
+    def real(self) -> RealData:
+        """Where real records come from."""
+        return RealData(self.members, self.nonmembers, self.reference, self.labels, self.nonmember_labels)
 
     @property
     def most(self) -> int:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from sundog import notebook
-from sundog.auditing.finding import Finding
+from sundog.auditing.finding import Finding, Verdict
+from sundog.auditing.finding_figures import list_figures
 from sundog.auditing.membership import AttackResult, MembershipResults
+from sundog.auditing.membership_finding import MembershipAudit
 from sundog.auditing.worst_records import WorstRecord
+from sundog.errors import SundogError
 from sundog.evaluation.evaluator import write_text
-from sundog.evaluation.measure import Measure
+from sundog.evaluation.measure import Measure, Measures, nest_names
 from sundog.release.certificate import Certificate
 
 PRIVATE = "measured on private records without a budget: as private as the records, not for publication"
+_GRAVEST = (Verdict.BROKEN, Verdict.UNUSABLE, Verdict.LEAKS, Verdict.HOLDS, Verdict.SILENT)
 
 _HEADS = ("attack", "ε ≥", "area", "TPR at 1% FPR", "top 100")
 
@@ -28,24 +32,22 @@ class Audit:
     Args:
         name: of what was audited.
         findings: one for each way of auditing.
-        membership: the attacks in detail.
-        similarity: the share of synthetic records nearer to a member than to a non-member, which is no evidence.
-        worst: the members that attacks recognise best, for the curator's eyes.
+        attacked: the attacks on membership in detail; None if there were none.
         not_tried: what an attacker might do that this audit did not.
         about: the settings needed to repeat the audit.
         notes: what a reader must know.
         certificate: of the release; None for other data.
+        published: the figures paid for with budget; everything else is private.
     """
 
     name: str
     findings: tuple[Finding, ...]
-    membership: MembershipResults
-    similarity: Measure
-    worst: tuple[WorstRecord, ...]
+    attacked: MembershipAudit | None
     not_tried: tuple[str, ...]
     about: Mapping[str, str | int | float | None]
     notes: tuple[str, ...]
     certificate: Certificate | None = None
+    published: Measures = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Return a short text: `to_text` has the figures."""
@@ -62,27 +64,57 @@ class Audit:
         return any(finding.is_unusable for finding in self.findings)
 
     @property
+    def membership(self) -> MembershipResults:
+        """The attacks on membership in detail."""
+        return self._get_attacked().results
+
+    @property
+    def similarity(self) -> Measure:
+        """The share of synthetic records nearer to a member than to a non-member, which is no evidence."""
+        return self._get_attacked().similarity
+
+    @property
+    def worst(self) -> tuple[WorstRecord, ...]:
+        """The members that attacks recognise best, for the curator's eyes."""
+        return () if self.attacked is None else self.attacked.worst
+
+    def _get_attacked(self) -> MembershipAudit:
+        if self.attacked is None:
+            raise SundogError("membership was not audited; add it to the audits")
+        return self.attacked
+
+    @property
+    def verdict(self) -> Verdict:
+        """The gravest verdict of all findings."""
+        return min((finding.verdict for finding in self.findings), key=_GRAVEST.index)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The verdict, and what each audit found."""
+        verdict = self.verdict.value.capitalize()
+        if len(self.findings) == 1:
+            return (f"{verdict}. {self.findings[0].summary}",)
+        names = [finding.name for finding in self.findings if finding.verdict is self.verdict]
+        by = f" ({', '.join(names)})" if len(names) < len(self.findings) else ""
+        return (f"{verdict}{by}.", *(f"{finding.name.capitalize()}: {finding.summary}" for finding in self.findings))
+
+    @property
     def headline(self) -> str:
-        """The verdicts in a few sentences."""
-        return " ".join(f"{finding.verdict.value.capitalize()}. {finding.summary}" for finding in self.findings)
+        """The verdict and the findings in a few sentences."""
+        return " ".join(self.sentences)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-compatible dictionary."""
-        results = self.membership
         return {
-            "private": PRIVATE,
+            "private": PRIVATE + (", except `published`" if self.published else ""),
             "about": {"name": self.name, **self.about},
             "headline": self.headline,
             "violated": self.is_violated,
             "findings": [finding.to_dict() for finding in self.findings],
             "notes": list(self.notes),
-            "tried": [result.name for result in results.attacks],
             "not_tried": list(self.not_tried),
-            "share_of_members": results.share,
-            "attacks": {result.name: result.to_dict() for result in results.attacks},
-            "baselines": {result.name: result.to_dict() for result in (results.random, results.blind)},
-            "similarity": {"nearer_to_members": self.similarity.to_dict()},
-            "worst_records": [record.to_dict() for record in self.worst],
+            **({} if self.attacked is None else _describe_attacks(self.attacked)),
+            "published": nest_names(self.published),
             "certificate": None if self.certificate is None else self.certificate.to_dict(),
         }
 
@@ -97,23 +129,38 @@ class Audit:
         return write_text(render_audit_page(self), path)
 
     def to_text(self) -> str:
-        """Return the headline, a table of the attacks, and what was not tried, for a terminal."""
-        rows = [_HEADS, *map(_list_cells, [*self.membership.attacks, self.membership.blind, self.membership.random])]
-        widths = [max(len(row[place]) for row in rows) for place in range(len(_HEADS))]
-        table = ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+        """Return the findings, a table of the attacks, and what was not tried, for a terminal."""
+        table: list[str] = []
+        if self.attacked is not None:
+            rows = [_HEADS, *map(_list_cells, self.attacked.results.list_all())]
+            widths = [max(len(row[place]) for row in rows) for place in range(len(_HEADS))]
+            table = ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        figures = [line for finding in self.findings for line in list_figures(finding)]
         notes = [f"note: {note}" for note in self.notes]
         untried = ["not tried:", *(f"  {each}" for each in self.not_tried)]
-        return "\n".join([self.headline, *(line.rstrip() for line in table), *notes, *untried])
+        return "\n".join([*self.sentences, *table, *figures, *notes, *untried])
 
     def _repr_html_(self) -> str:
         """Return the headline and a table as HTML for a notebook; they are as private as the records."""
-        rows = [_list_cells(result) for result in (*self.membership.attacks, self.membership.blind)]
+        rows = [] if self.attacked is None else [_list_cells(result) for result in self.attacked.results.list_all()]
         return notebook.build_fragment(
             self.name,
-            notebook.build_paragraph(self.headline),
-            notebook.build_table(rows, _HEADS),
+            *map(notebook.build_paragraph, self.sentences),
+            *([notebook.build_table(rows, _HEADS)] if rows else []),
             notebook.build_paragraph(PRIVATE),
         )
+
+
+def _describe_attacks(attacked: MembershipAudit) -> dict[str, Any]:
+    results = attacked.results
+    return {
+        "tried": [result.name for result in results.attacks],
+        "share_of_members": results.share,
+        "attacks": {result.name: result.to_dict() for result in results.attacks},
+        "baselines": {result.name: result.to_dict() for result in (results.random, results.blind)},
+        "similarity": {"nearer_to_members": attacked.similarity.to_dict()},
+        "worst_records": [record.to_dict() for record in attacked.worst],
+    }
 
 
 def _list_cells(result: AttackResult) -> tuple[str, ...]:

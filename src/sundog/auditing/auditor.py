@@ -1,35 +1,39 @@
-"""An audit of a release, or of any synthetic data: attacks on it, and what they prove about its guarantee."""
+"""An audit of a release, or of any synthetic data: attacks on it, and audits that repeat its fit.
+
+plan what is published, choose the audits, read the inputs
+replay, canaries, game        of a release: its fit is repeated                fit_audit_list.py
+membership                    attacks on what was released                     attacks/attack_list.py
+a finding each; audits that may accuse a correct release share the probability of 5%
+"""
 
 from __future__ import annotations
 
 import importlib.metadata
 import platform
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from sundog.auditing.attacks.attack_list import ALL, choose_attacks, list_untried_attacks
-from sundog.auditing.audit_inputs import AuditInputs, AuditRequest, RealData, read_audit_inputs
+from sundog.auditing.audit_inputs import AuditInputs, AuditRequest, read_audit_inputs
+from sundog.auditing.audit_publication import AuditPublication
 from sundog.auditing.audit_result import Audit
-from sundog.auditing.candidates import make_folds
-from sundog.auditing.finding import Finding, Verdict, reach_verdict
-from sundog.auditing.membership import MembershipResults, run_attacks
-from sundog.auditing.similarity import measure_similarity
-from sundog.auditing.worst_records import find_worst_records
+from sundog.auditing.finding import Finding
+from sundog.auditing.fit_audit import FitAudit, RepeatedFit
+from sundog.auditing.fit_audit_list import MEMBERSHIP, check_names, choose_fit_audits
+from sundog.auditing.fit_recipe import FitRecipe
+from sundog.auditing.membership import FAILURE, MembershipResults
+from sundog.auditing.membership_finding import MembershipAudit, audit_membership, find_promise
 from sundog.data.schema import Schema
-from sundog.evaluation.comparison import make_rng
-from sundog.privacy.record_count import compute_fit_epsilon
+from sundog.errors import ArgumentError, DataError, SundogError
+from sundog.evaluation.inputs import load_release
+from sundog.privacy.ledger import Ledger
+from sundog.privacy.noise import FAST
 from sundog.progress import Progress, silent
+from sundog.release.release import Release
 
-NOT_TRIED = (
-    "shadow models: fits on other data of the same population, which sharpen every attack",
-    "records made to be remembered (canaries), and many fits on neighbouring data",
-)
+NOT_TRIED = ("shadow models: fits on other data of the same population, which sharpen every attack",)
 
-
-SMALL_DELTA = 1e-9  # at which m·δ is negligible for any number of candidates
-_MUCH = 2.0  # times the ε of the certificate
 _SURE = 1.7  # times the arm of a 95% interval is that of one of 99.9%
 
 
@@ -44,20 +48,22 @@ def audit(
     labels: Any = None,
     nonmember_labels: Any = None,
     attack: str = ALL,
+    audits: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
     n: int | None = None,
     rows: int | None = None,
     quick: bool = False,
     seed: int = 0,
+    publish: float | None = None,
+    ledger: Ledger | str | Path | None = None,
     progress: Progress = silent,
 ) -> Audit:
     """Attack a release, or any synthetic data, and say what was found. The figures are as private as the real data.
 
-    >>> import pandas as pd
+    >>> members, others = ({"age": list(range(start, 10**6, 5000))} for start in (1, 2))
     >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 10**6}}})
-    >>> tables = [pd.DataFrame({"age": range(start, 10**6, 5000)}) for start in (1, 2)]
-    >>> found = audit(tables[0], members=tables[0], nonmembers=tables[1], schema=schema, attack="exact-match")
-    >>> found.findings[0].verdict.value, found.findings[0].bound > 1
-    ('records leak; nothing was promised', True)
+    >>> audit(members, members=members, nonmembers=others, schema=schema, attack="exact-match").verdict.value
+    'records leak; nothing was promised'
 
     Args:
         synthetic: a release or the path of one, or the synthetic records of any tool: a file, a table, arrays.
@@ -68,109 +74,135 @@ def audit(
         schema: the schema of data that is not a release; drafted from the members by default.
         labels: class labels of the members, when they are not part of them.
         nonmember_labels: those of the non-members.
-        attack: the name of one attack, or `all`.
+        attack: the name of one attack on membership, or `all`.
+        audits: `membership`, `replay`, `canaries`, `game` or `all`; by default all that apply and are quick.
+        settings: of the model of a release, as they were when it was fitted; a release does not hold them.
         n: how many records to draw from a release; by default as many as it was fitted on.
         rows: the most members and non-members to use; of more, a random subset is used.
-        quick: use 5,000 of each only.
-        seed: the same seed gives the same figures.
+        quick: use 5,000 of each only, and few repeated fits.
+        seed: the same seed gives the same figures, except for canaries, whose noise is fresh.
+        publish: the ε to spend on figures that may be published.
+        ledger: the ledger of the real data to charge, or its path.
         progress: is called with the current stage and the share done.
     """
-    real = RealData(members, nonmembers, reference, labels, nonmember_labels)
-    return run_audit(AuditRequest(synthetic, real, private, schema, attack, n, rows, quick, seed, progress))
+    given = (synthetic, members, nonmembers, reference, private, schema, labels, nonmember_labels, attack, audits)
+    return run_audit(AuditRequest(*given, settings or {}, n, rows, quick, seed, publish, ledger, progress))
 
 
 def run_audit(request: AuditRequest) -> Audit:
-    """Read the inputs, run the attacks, and collect the findings."""
-    attacks = choose_attacks(request.attack)
+    """Read the inputs, run all audits, and collect their findings."""
+    check_names(request.audits, attack=request.attack)
+    attacks, release = choose_attacks(request.attack), load_release(request.synthetic)
+    publication = _plan_publication(request, release)
+    recipe = _recall_fit(request, release)
+    chosen, untried = choose_fit_audits(request.audits, recipe, attack=request.attack)
     inputs = read_audit_inputs(request)
-    promise = find_promise(inputs)
-    folds = make_folds(inputs, request.seed)
-    results = run_attacks(attacks, folds, delta=promise.delta, seed=request.seed, progress=request.progress)
-    request.progress("similarity", 1.0)
+    is_attacked = not request.audits or bool({MEMBERSHIP, ALL} & set(request.audits))
+    failure = FAILURE / max(1, is_attacked + sum(each.is_random for each in chosen))
+    repeated = _repeat_fit(chosen, recipe, request, inputs, untried, failure=failure)
+    attacked = None
+    if is_attacked:
+        attacked = audit_membership(attacks, inputs, failure=failure, seed=request.seed, progress=request.progress)
+    published = {} if publication is None else publication.measure(request.real)
     return Audit(
         name=inputs.name,
-        findings=(judge_membership(results, promise),),
-        membership=results,
-        similarity=measure_similarity(
-            inputs.held.synthetic,
-            inputs.members.records,
-            inputs.nonmembers.records,
-            make_rng(request.seed, "similarity"),
+        findings=(*(() if attacked is None else (attacked.finding,)), *repeated),
+        attacked=attacked,
+        not_tried=(*_list_skipped(attacked, request.attack), *_list_untried(untried, release, repeated), *NOT_TRIED),
+        about=_describe_audit(inputs, request),
+        notes=(
+            *inputs.notes,
+            *_note_doubts(inputs, attacked),
+            *_note_settings(recipe, repeated),
+            *_note_price(publication),
         ),
-        worst=tuple(find_worst_records(results.scores, inputs.members)),
-        not_tried=(*_list_skipped(results, request.attack), *NOT_TRIED),
-        about=_describe_audit(inputs, request, promise),
-        notes=(*inputs.notes, *_note_doubts(inputs, results)),
-        certificate=None if inputs.release is None else inputs.release.certificate,
+        certificate=None if release is None else release.certificate,
+        published=published,
     )
 
 
-@dataclass(frozen=True)
-class Promise:
-    """The ε that is promised for membership at a δ; None where nothing is promised."""
-
-    epsilon: float | None
-    delta: float
-
-
-def find_promise(inputs: AuditInputs) -> Promise:
-    """Return what is promised at a δ at which attacks can prove something.
-
-    One fit shows something about each of m candidates at once, so that a bound allows for m·δ failures. The charges of
-    a certificate also promise some ε at a smaller δ, where this is negligible; it is used unless it is much larger. The
-    choice does not depend on what attacks find. If columns are public, only the private values of a record are
-    protected, not that there is such a record.
-    """
-    if inputs.release is None or any(column.public for column in inputs.schema.columns.values()):
-        return Promise(None, SMALL_DELTA)
-    certificate = inputs.release.certificate
-    if certificate.delta > SMALL_DELTA:
-        epsilon = compute_fit_epsilon(certificate.charges, delta=SMALL_DELTA)
-        if epsilon <= _MUCH * certificate.epsilon:
-            return Promise(epsilon, SMALL_DELTA)
-    return Promise(certificate.epsilon, certificate.delta)
+def _plan_publication(request: AuditRequest, release: Release | None) -> AuditPublication | None:
+    """Plan what will be published, before any real record is read."""
+    if (request.publish is None) != (request.ledger is None):
+        raise DataError("publish needs both an ε and a ledger of the real data to charge it to; give both or neither")
+    if request.publish is None or request.ledger is None:
+        return None
+    ledger = request.ledger if isinstance(request.ledger, Ledger) else Ledger.open(request.ledger)
+    return AuditPublication.plan(release, epsilon=request.publish, ledger=ledger)
 
 
-def judge_membership(results: MembershipResults, promise: Promise) -> Finding:
-    """Return the finding of all attacks together: the best bound, corrected for their number."""
-    best = results.best
-    bound = 0.0 if best is None else best.bound.epsilon
-    verdict = reach_verdict(bound, promise.epsilon, blind=results.blind.bound.epsilon)
-    details: dict[str, Any] = {"delta": promise.delta, "confidence": 0.95, "blind_bound": results.blind.bound.epsilon}
-    if best is not None and bound > 0:
-        details |= {"attack": best.name, "guesses": best.bound.guesses, "right": best.bound.right}
-    return Finding("membership", _summarise(results, promise, verdict), bound, promise.epsilon, verdict, details)
+def _recall_fit(request: AuditRequest, release: Release | None) -> FitRecipe | None:
+    """Return how the release was fitted; raise if a setting is wrong."""
+    if release is None:
+        if request.settings:
+            raise ArgumentError("settings are those of the fit of a release, and this is not one; leave them out")
+        return None
+    recipe = FitRecipe(release, request.settings)
+    if request.settings:
+        recipe.configuration  # noqa: B018  raises
+    return recipe
 
 
-def _summarise(results: MembershipResults, promise: Promise, verdict: Verdict) -> str:
-    best = results.best
-    if best is None:
-        return "No attack could be run."
-    promised = "nothing is promised"
-    if promise.epsilon is not None:
-        promised = f"at most ε = {promise.epsilon:.3g} is promised at δ = {promise.delta:.1g}"
-    if best.bound.epsilon == 0:
-        return f"No attack proves a leak; {promised}. This is no proof of privacy: see what was not tried."
-    hits = f"{best.bound.right:,} of {best.bound.guesses:,} guesses of {best.name} are members"
-    chance = best.bound.members / best.bound.candidates
-    found = f"{hits} ({chance:.0%} by chance), which proves ε ≥ {best.bound.epsilon:.2f}; {promised}"
-    if verdict is Verdict.UNUSABLE:
-        return (
-            f"{found}. But a classifier that never sees the release distinguishes members from non-members too, so "
-            "this may be no leak. Set aside a random part of the records before you fit, and audit with it."
+def _repeat_fit(
+    chosen: Sequence[FitAudit],
+    recipe: FitRecipe | None,
+    request: AuditRequest,
+    inputs: AuditInputs,
+    untried: dict[str, str],
+    *,
+    failure: float,
+) -> list[Finding]:
+    """Return the findings of audits that repeat the fit; those that turn out to be impossible are added as untried."""
+    found: list[Finding] = []
+    for each in chosen:
+        assert recipe is not None  # noqa: S101  or none would apply
+        fit = RepeatedFit(
+            *(recipe, request.real.members, request.real.labels, inputs.members.records),
+            *(request.quick, request.seed, request.progress),
         )
-    return f"{found}."
+        try:
+            found.append(each.run(fit, failure=failure))
+        except SundogError as error:
+            if each.name in request.audits:
+                raise ArgumentError(f"{each.name}: {error}") from None
+            untried[each.name] = str(error)
+    return found
 
 
-def _list_skipped(results: MembershipResults, attack: str) -> Sequence[str]:
-    found = [f"{name}: {why}" for name, why in results.skipped.items()]
+def _list_skipped(attacked: MembershipAudit | None, attack: str) -> Sequence[str]:
+    if attacked is None:
+        return [f"attacks on {MEMBERSHIP}: ask for --audit {MEMBERSHIP}"]
+    found = [f"{name}: {why}" for name, why in attacked.results.skipped.items()]
     if attack != ALL:
         found.append(f"all attacks but {attack}: ask for --attack all")
     found += [f"{each.name}: takes long; ask for --attack {each.name}" for each in list_untried_attacks(attack)]
     return found
 
 
-def _note_doubts(inputs: AuditInputs, results: MembershipResults) -> list[str]:
+def _list_untried(untried: Mapping[str, str], release: Release | None, repeated: Sequence[Finding]) -> list[str]:
+    """Return the audits that were not run, and what those that repeat a fit leave out."""
+    found = [f"{name}: {why}" for name, why in untried.items()]
+    if release is None or not repeated:
+        return found
+    if release.certificate.noise == FAST:
+        found.append("what is different on a GPU, where the release was fitted: repeated fits run on the processor")
+    if any(finding.details.get("learned_schema_again") is False for finding in repeated):
+        found.append("how the schema was learned: a few members are too few to learn it again")
+    return found
+
+
+def _note_doubts(inputs: AuditInputs, attacked: MembershipAudit | None) -> list[str]:
+    notes = []
+    if attacked is not None:
+        notes += _note_control_failures(attacked.results)
+    if inputs.release is not None and find_promise(inputs).epsilon is None:
+        notes.append("Some columns are public: the certificate does not promise to hide who is in the data.")
+    if inputs.schema.unit is not None:
+        notes.append(f"A candidate is a person ({inputs.schema.unit}); a person's score is that of their worst record.")
+    return notes
+
+
+def _note_control_failures(results: MembershipResults) -> list[str]:
     notes = []
     area = results.blind.measures["auc"]
     if area.value - _SURE * (area.value - area.low) > 0.5 or results.blind.bound.epsilon > 0:
@@ -180,24 +212,38 @@ def _note_doubts(inputs: AuditInputs, results: MembershipResults) -> list[str]:
         )
     if any(result.control_bound.epsilon > 0 for result in results.attacks):
         notes.append("An attack distinguishes one half of the members from the other, which is chance; doubt it.")
-    if inputs.release is not None and find_promise(inputs).epsilon is None:
-        notes.append("Some columns are public: the certificate does not promise to hide who is in the data.")
-    if inputs.schema.unit is not None:
-        notes.append(f"A candidate is a person ({inputs.schema.unit}); a person's score is that of their worst record.")
     return notes
 
 
-def _describe_audit(
-    inputs: AuditInputs, request: AuditRequest, promise: Promise
-) -> dict[str, str | int | float | None]:
+def _note_settings(recipe: FitRecipe | None, repeated: Sequence[Finding]) -> list[str]:
+    """Return that the fit was repeated with other settings than the release's, if the certificate shows it."""
+    is_repeated = any(finding.name != "game" for finding in repeated)  # a game is played on fits of its own
+    if recipe is None or not is_repeated or recipe.reproduces_charges():
+        return []
+    return [
+        "The fit was repeated with other settings than those of the release, whose charges they do not lead to. Repeat "
+        "the settings of the fit with --set."
+    ]
+
+
+def _note_price(publication: AuditPublication | None) -> list[str]:
+    if publication is None:
+        return []
+    budget = publication.run.budget
+    return [f"The published figures cost ε = {budget.epsilon:g} (δ = {budget.delta:.2g}) of the ledger."]
+
+
+def _describe_audit(inputs: AuditInputs, request: AuditRequest) -> dict[str, str | int | float | None]:
     versions = {name: importlib.metadata.version(name) for name in ("sundog", "numpy", "scikit-learn", "torch")}
     return {
         "members": len(inputs.members.records),
         "non-members": len(inputs.nonmembers.records),
         "synthetic records": len(inputs.held.synthetic),
+        "audits": ", ".join(request.audits) or "all that are quick",
         "attack": request.attack,
+        "settings": ", ".join(f"{name}={value}" for name, value in request.settings.items()) or None,
         "quick": "yes" if request.quick else "no",
-        "δ": promise.delta,
+        "δ": find_promise(inputs).delta,
         "seed": request.seed,
         "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
         "python": platform.python_version(),

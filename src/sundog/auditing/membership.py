@@ -18,7 +18,7 @@ from sundog.evaluation.comparison import make_rng
 from sundog.evaluation.measure import Measure
 from sundog.progress import Progress
 
-FAILURE = 0.05  # the probability with which the bound on ε may be wrong
+FAILURE = 0.05  # the probability with which a correct release may be accused, by all audits together
 BLIND_FAILURE = 0.01  # that with which a random split is taken for one that is not
 RANDOM = "random"
 
@@ -83,6 +83,10 @@ class MembershipResults:
     skipped: dict[str, str]
     share: float
 
+    def list_all(self) -> list[AttackResult]:
+        """Return the attacks and after them both baselines."""
+        return [*self.attacks, self.blind, self.random]
+
     @property
     def best(self) -> AttackResult | None:
         """The attack with the highest bound on ε; None where none was run."""
@@ -90,7 +94,13 @@ class MembershipResults:
 
 
 def run_attacks(
-    attacks: Sequence[Attack], folds: list[Fold], *, delta: float, seed: int, progress: Progress
+    attacks: Sequence[Attack],
+    folds: list[Fold],
+    *,
+    delta: float,
+    seed: int,
+    progress: Progress,
+    failure: float = FAILURE,
 ) -> MembershipResults:
     """Run all attacks that apply, and measure what they find.
 
@@ -100,11 +110,12 @@ def run_attacks(
         delta: the δ for which ε is bounded.
         seed: fixes all random choices.
         progress: is called with the current attack.
+        failure: the probability with which the bound on ε may be wrong.
     """
     skipped = {attack.name: why for attack in attacks if (why := _find_obstacle(attack, folds)) is not None}
     runnable = [attack for attack in attacks if attack.name not in skipped]
     members = np.concatenate([fold.members for fold in folds])
-    judge = _Judge(delta, FAILURE / max(1, len(runnable)), seed)
+    judge = _Judge(delta, failure / max(1, len(runnable)), seed)
     scores: dict[str, Scores] = {}
     results = []
     for place, attack in enumerate(runnable):

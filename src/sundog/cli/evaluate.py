@@ -17,7 +17,9 @@ from sundog.cli.console import note, say, say_json, show_progress
 from sundog.cli.streams import Format, resolve_sources
 
 if TYPE_CHECKING:
+    from sundog.auditing.audit_result import Audit
     from sundog.evaluation.evaluator import Report
+    from sundog.evaluation.measure import Measures
     from sundog.evaluation.side_by_side import SideBySide
     from sundog.progress import Progress
 
@@ -74,20 +76,20 @@ def run(
             ledger=ledger,
             progress=report_progress,
         )
-        _note_published(report, f"ε = {publish:g} of {ledger}" if publish is not None else "")
+        note_published(report.published, f"ε = {publish:g} of {ledger}" if publish is not None else "")
         write_page(report, out, report_progress)
     show_figures(report, as_json)
     if out is not None and not as_json:
         note(f"{out}: the whole report")
 
 
-def _note_published(report: Report, price: str) -> None:
+def note_published(published: Measures, price: str) -> None:
     """Print the published figures: they are paid for, and shown even if writing the report fails."""
     from sundog.evaluation.report.text_table import format_measure
 
-    if report.published:
+    if published:
         note(f"may be published ({price}):")
-    for name, measure in report.published.items():
+    for name, measure in published.items():
         note(f"  {name:34} {format_measure(measure)}")
 
 
@@ -99,7 +101,7 @@ def refuse_page(out: Path | None, inputs: Mapping[str, Any]) -> None:
     refuse_output(out, inputs, replaces=is_report, fix="it is not a report of sundog; choose another name")
 
 
-def write_page(found: Report | SideBySide, out: Path | None, report_progress: Progress) -> None:
+def write_page(found: Audit | Report | SideBySide, out: Path | None, report_progress: Progress) -> None:
     """Write the page, if one is asked for."""
     if out is not None:
         report_progress("drawing", 1.0)

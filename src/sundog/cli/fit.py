@@ -95,7 +95,7 @@ def run(
         device=device,
         ledger=ledger,
         seed=seed,
-        settings=_parse_settings(set_ or []),
+        settings=parse_settings(set_ or []),
         noise=None if unsafe_noise_seed is None else NoiseSource.seeded(unsafe_noise_seed),
         show_loss=unsafe_show_loss,
     )
@@ -130,7 +130,8 @@ def _print_result(synthesizer: Synthesizer, out: Path, *, as_json: bool) -> None
     note(f"next: sundog certificate {out}   or   sundog sample {out} {some}")
 
 
-def _parse_settings(pairs: list[str]) -> dict[str, Any]:
+def parse_settings(pairs: list[str]) -> dict[str, Any]:
+    """Return the settings of `--set`; values are JSON where they can be."""
     from sundog.errors import SundogError
 
     settings = {}

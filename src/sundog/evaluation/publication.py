@@ -91,7 +91,7 @@ class Publication:
         ]
         found: Measures = {"fidelity.tvd_1way": _average_intervals(distances)}
         answers = zip(self.models, noisy[len(columns) :], deviations[len(columns) :], strict=True)
-        return found | {name: _measure_noisy_accuracy(each, deviation) for name, each, deviation in answers}
+        return found | {name: measure_noisy_share(each, deviation) for name, each, deviation in answers}
 
 
 def _find_bins(schema: Schema) -> dict[str, Bins]:
@@ -130,8 +130,17 @@ def _average_intervals(measures: Sequence[Measure]) -> Measure:
     return Measure(*map(float, ends))
 
 
-def _measure_noisy_accuracy(noisy: Counts, deviation: float) -> Measure:
-    """Return the accuracy with Wilson's interval for the number of answers that the noise leaves."""
+def measure_noisy_share(noisy: Counts, deviation: float) -> Measure:
+    """Return the share of the first of two counts, with Wilson's interval for the number that the noise leaves.
+
+    >>> share = measure_noisy_share(np.array([90, 10]), 1.0)
+    >>> round(share.value, 2), round(share.low, 2), round(share.high, 2)
+    (0.9, 0.82, 0.95)
+
+    Args:
+        noisy: both counts.
+        deviation: of the noise of each.
+    """
     right, wrong = (max(0.0, float(count)) for count in noisy)
     total = max(right + wrong, 1.0)
     share = right / total

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.auditing.report.sample_audit import make_audit, make_hostile_audit
+from tests.auditing.report.sample_audit import make_audit, make_broken_audit, make_hostile_audit
 from tests.evaluation.report.page_parser import PageParser
 from tests.evaluation.report.sample_report import HOSTILE
 
@@ -52,6 +52,34 @@ def test_it_says_what_was_not_tried_and_why_similarity_is_not_evidence(whole: st
     )
     assert any("nearer to a member than to a non-member" in text for text in seen.find_texts("p"))
     assert "no violation found" in seen.find_texts("td")
+
+
+def test_every_audit_that_repeats_a_fit_has_its_section(whole: str) -> None:
+    seen = PageParser(whole)
+    assert {"Replay", "Canaries", "Game"} <= set(seen.find_texts("h2"))
+    _, replay, canaries, game = make_audit().findings
+    figures = seen.find_texts("dd")
+    assert f"{replay.details['draws']:,}" in figures
+    assert f"{canaries.details['right']:,} of {canaries.details['guesses']:,}" in figures
+    assert f"at least {canaries.details['steinke_bound']:.2f}" in figures
+    assert f"{game.details['runs']:,}" in figures
+    assert "Nothing differs." in seen.find_texts("p")
+    assert {"What guesses about canaries prove", "Errors of the attacker", "Strength of the attack"} <= set(
+        seen.find_texts("h3")
+    )
+
+
+def test_differences_and_what_may_be_published_are_shown() -> None:
+    audit = make_broken_audit()
+    seen = PageParser(render_audit_page(audit))
+    assert set(audit.findings[1].details["first_differences"]) | {"and 3 more"} <= set(seen.find_texts("li"))
+    assert "The promise is broken (replay, canaries, game)." in seen.find_texts("p")
+    assert seen.find_texts("td").count("the promise is broken") == 3
+    assert "Strength of the attack" not in seen.find_texts("h3")  # μ is infinite
+    assert {"Members taken for members", "Advantage of guessing by likelihood"} <= set(seen.find_texts("th"))
+    text = audit.to_text()
+    assert "became 20 (added: age = 'x')" in text
+    assert "μ = infinite, claimed " in text
 
 
 def test_the_curve_of_the_certificate_is_drawn_where_there_is_one(whole: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
-from tests.auditing.report.sample_audit import make_audit, make_hostile_audit
+from tests.auditing.report.sample_audit import make_audit, make_broken_audit, make_hostile_audit
 from tests.evaluation.report.sample_report import make_hostile_sample, make_sample
 
 from sundog.auditing.report.audit_page import render_audit_page
@@ -28,6 +28,7 @@ PAGES = {
     "compare": lambda: render_side_by_side([make_sample(f"adult-{e}", e, shift=e / 100) for e in (0.1, 1.0, 3.0, 8.0)]),
     "hostile": lambda: render_page(make_hostile_sample()),
     "audit": lambda: render_audit_page(make_audit()),
+    "broken audit": lambda: render_audit_page(make_broken_audit()),
     "hostile audit": lambda: render_audit_page(make_hostile_audit()),
 }
 ADDRESS = "http://127.0.0.1:9/x.png"

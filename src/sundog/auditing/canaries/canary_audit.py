@@ -44,7 +44,7 @@ from sundog.progress import Progress, silent
 
 Bools = npt.NDArray[np.bool_]
 
-_OF_MARGINALS = ("independent", "marginals")
+OF_MARGINALS = ("independent", "marginals")  # models that have tables to plant canaries in
 _COINS = 0xC014  # which of the generators of a seed
 _FEWEST, _MOST = 50, 20_000  # canaries
 _IN_NETWORKS, _IN_TABLES = 1000, 5000  # by default: few weights, many cells
@@ -117,7 +117,7 @@ def audit_with_canaries(
     It costs about what a fit costs. The finding depends on private records: it is for the curator.
 
     Args:
-        data: the private records: a path, a DataFrame, or any other source that `fit` accepts.
+        data: the private records: encoded, a path, a DataFrame, or any other source that `fit` accepts.
         schema: of the records; complete.
         model: as for `fit`.
         epsilon: of the fit.
@@ -164,7 +164,7 @@ class _Twin:
 
     def score(self, canaries: int | None, rng: np.random.Generator) -> tuple[Bools, Floats]:
         """Fit the twin, and return which canaries were included, and their scores."""
-        is_table = getattr(self.configuration, "component", self.configuration).name in _OF_MARGINALS
+        is_table = getattr(self.configuration, "component", self.configuration).name in OF_MARGINALS
         included = rng.random(canaries or (_IN_TABLES if is_table else _IN_NETWORKS)) < 0.5
         return included, self._score_tables(included) if is_table else self._score_gradients(included, rng)
 
@@ -207,6 +207,8 @@ def _check_arguments(canaries: int | None, confidence: float) -> None:
 def _read_records(data: Any, schema: Schema, labels: Any, progress: Progress) -> Records:
     if not schema.complete:
         raise SchemaError("schema: columns with `learn: true` cannot be audited; use the schema of the release")
+    if isinstance(data, Records):
+        return drop_derived(replace(data, schema=schema), schema.modelled)
     progress("reading", 0.0)
     defaults = {name: column.with_default_bins() for name, column in schema.scalars.items() if column.awaits_quantiles}
     schema = schema.with_columns(defaults) if defaults else schema

@@ -38,6 +38,10 @@ _FEWEST = 20  # runs
 _STEPS = 50  # of a progress bar
 
 
+class ChargeDependenceError(RuntimeError):
+    """The mechanism of a game is charged otherwise in different runs, so that charges reveal something."""
+
+
 @dataclass(frozen=True)
 class Game:
     """A mechanism and an attack on it.
@@ -158,7 +162,7 @@ def play_game(game: Game, *, runs: int, seed: int, progress: Progress = silent) 
         if charges is None:
             charges = made
         elif made != charges:
-            raise RuntimeError(f"game {game.name!r}: what is charged depends on the data or on the noise")
+            raise ChargeDependenceError(f"game {game.name!r}: what is charged depends on the data or on the noise")
     progress(f"game: {game.name}", 1.0)
     absent, with_record = (np.array(each, np.float64) for each in scores)
     return Scores(

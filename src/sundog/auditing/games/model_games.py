@@ -68,7 +68,7 @@ class ModelGame:
         return [*self.read(model, measured), float(model.state().config["records"])]
 
 
-def make_model_game(name: str, *, epsilon: float, device: str = "cpu") -> Game:
+def make_model_game(name: str, *, epsilon: float, delta: float = _DELTA, device: str = "cpu") -> Game:
     """Return the game of a model.
 
     >>> make_model_game("independent", epsilon=4.0).name
@@ -77,11 +77,12 @@ def make_model_game(name: str, *, epsilon: float, device: str = "cpu") -> Game:
     Args:
         name: of a model, or "mixture" for one of independent columns.
         epsilon: of the fits.
+        delta: of the fits.
         device: where networks train: `cpu` or `cuda`.
     """
     if name not in _MAKERS:
         raise ArgumentError(f"there is no game for model {name!r}; choose one of {', '.join(_MAKERS)}")
-    return Game(name, replace(_MAKERS[name](name, epsilon), device=device).play)
+    return Game(name, replace(_MAKERS[name](name, Budget(epsilon, delta)), device=device).play)
 
 
 def play_model(
@@ -142,9 +143,9 @@ def _make_empty_pair(columns: int) -> tuple[Records, Records]:
 # --- models of counts ----------------------------------------------------------------------------------------------
 
 
-def _make_independent_game(name: str, epsilon: float) -> ModelGame:
+def _make_independent_game(name: str, budget: Budget) -> ModelGame:
     tables = _make_empty_pair(_COLUMNS)
-    kind, plan = _plan(name, tables[0].schema, epsilon)
+    kind, plan = _plan(name, tables[0].schema, budget)
     return ModelGame(kind, plan, tables, lambda _, measured: [_score_columns(plan, tables[1], measured, 0)])
 
 
@@ -158,12 +159,12 @@ def _score_columns(plan: IndependentPlan, record: Records, measured: MemoryCheck
     return total
 
 
-def _make_mixture_game(_: str, epsilon: float) -> ModelGame:
+def _make_mixture_game(_: str, budget: Budget) -> ModelGame:
     tables = _make_empty_pair(_COLUMNS)
     schema, record = tables[0].schema, tables[1]
     configuration = configure("independent", {"iterations": 1, "dimension": 16}, clusters=2)
     kind, features = get_model(MIXTURE), Features(schema)
-    plan: MixturePlan = kind.plan(schema, Budget(epsilon, _DELTA), configuration, already=(), records=1)
+    plan: MixturePlan = kind.plan(schema, budget, configuration, already=(), records=1)
 
     def read(_: Any, measured: MemoryCheckpoint) -> list[float]:
         clusters = Clusters.from_tensors(measured.tensors["clusters"])
@@ -174,12 +175,12 @@ def _make_mixture_game(_: str, epsilon: float) -> ModelGame:
     return ModelGame(kind, plan, tables, read)
 
 
-def _make_marginals_game(name: str, epsilon: float) -> ModelGame:
+def _make_marginals_game(name: str, budget: Budget) -> ModelGame:
     """Return the game of two columns that agree in all records but one, so that their pair is measured."""
     schema = _declare_table(2, values=2, records=2 * _TIED)
     tied = np.repeat([0, 1], _TIED)[:, None].repeat(2, axis=1)
     without, with_record = (_fill_table(schema, codes) for codes in (tied, np.concatenate([tied, [[0, 1]]])))
-    kind, plan = _plan(name, schema, epsilon)
+    kind, plan = _plan(name, schema, budget)
     return ModelGame(
         kind,
         plan,
@@ -230,21 +231,20 @@ _NETWORK_SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def _make_network_game(name: str, epsilon: float) -> ModelGame:
+def _make_network_game(name: str, budget: Budget) -> ModelGame:
     """Return the game of a network that takes one step on all records."""
     tables = _make_empty_pair(1)
-    kind, plan = _plan(name, tables[0].schema, epsilon, _NETWORK_SETTINGS[name])
+    kind, plan = _plan(name, tables[0].schema, budget, _NETWORK_SETTINGS[name])
     attack = NetworkAttack(kind, plan, tables, has_public_loss=name == "rbm")
     return ModelGame(kind, plan, tables, lambda _, measured: attack.score(measured))
 
 
-def _plan(name: str, schema: Schema, epsilon: float, settings: dict[str, Any] | None = None) -> tuple[type[Model], Any]:
+def _plan(name: str, schema: Schema, budget: Budget, settings: dict[str, Any] | None = None) -> tuple[type[Model], Any]:
     kind = get_model(name)
-    budget, configuration = Budget(epsilon, _DELTA), configure(name, settings or {})
-    return kind, kind.plan(schema, budget, configuration, already=(), records=schema.records)
+    return kind, kind.plan(schema, budget, configure(name, settings or {}), already=(), records=schema.records)
 
 
-_MAKERS: dict[str, Callable[[str, float], ModelGame]] = {
+_MAKERS: dict[str, Callable[[str, Budget], ModelGame]] = {
     "independent": _make_independent_game,
     "marginals": _make_marginals_game,
     "rbm": _make_network_game,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import datetime
+import gzip
 import itertools
 import math
 import os
@@ -96,38 +97,50 @@ def list_pairs(table: Table, schema: Schema, *, most: int | None = None, seed: i
             yield _add_person(name, table, schema, record, place)
 
 
-def to_table(data: Any, schema: Schema) -> tuple[Table, Container]:
+def to_table(data: Any, schema: Schema, *, records: int | None = None) -> tuple[Table, Container]:
     """Return the columns of a source, and how to make such a source of other columns.
 
     Args:
         data: the path of a csv or parquet file, a DataFrame, a mapping of columns, or the array or list of the only
             column.
         schema: of the records.
+        records: the most to use, from the first on.
     """
     if isinstance(data, str | os.PathLike):
-        return _read_file(Path(data), schema)
+        return _read_file(Path(data), schema, records)
     if isinstance(data, pd.DataFrame):
-        return {str(name): data[name].tolist() for name in data}, to_frame
+        return {str(name): data[name].iloc[:records].tolist() for name in data}, to_frame
     if not isinstance(data, Mapping):
-        if len(schema.columns) != 1:
+        if len(schema.columns) != 1 or not isinstance(data, Sequence | np.ndarray):
             raise ArgumentError(
                 "data without names of columns needs a schema of one column; give a DataFrame or a dict"
             )
         (name,) = schema.columns
-        return {name: list(data)}, lambda table, _: to_source(table, like={name: data})[name]
-    return {name: list(values) for name, values in data.items()}, lambda table, _: to_source(table, like=data)
+        return {name: list(itertools.islice(data, records))}, lambda table, _: to_source(table, like={name: data})[name]
+    table = {name: list(itertools.islice(values, records)) for name, values in data.items()}
+    return table, lambda table, _: to_source(table, like=data)
 
 
-def _read_file(path: Path, schema: Schema) -> tuple[Table, Container]:
+def _read_file(path: Path, schema: Schema, records: int | None) -> tuple[Table, Container]:
     if path.name.endswith(".parquet"):
-        return pq.read_table(path).to_pydict(), lambda table, folder: write_parquet(table, folder / path.name)
-    if not path.name.endswith((".csv", ".tsv")):
+        whole = pq.read_table(path) if records is None else _read_first(path, records)
+        return whole.to_pydict(), lambda table, folder: write_parquet(table, folder / path.name)
+    name = path.name.removesuffix(".gz")
+    if not name.endswith((".csv", ".tsv")):
         raise ArgumentError(f"{path.name}: only csv and parquet files can be replayed; give a DataFrame or a dict")
-    delimiter = "\t" if path.name.endswith(".tsv") else schema.delimiter
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        header, *rows = csv.reader(file, delimiter=delimiter)
+    delimiter = "\t" if name.endswith(".tsv") else schema.delimiter
+    with (gzip.open if path.suffix == ".gz" else open)(path, "rt", newline="", encoding="utf-8-sig") as file:
+        header, *rows = itertools.islice(
+            csv.reader(file, delimiter=delimiter), None if records is None else records + 1
+        )
     table = {name: [row[place] for row in rows] for place, name in enumerate(header)}
-    return table, lambda table, folder: write_csv(table, folder / path.name, delimiter)
+    return table, lambda table, folder: write_csv(table, folder / name, delimiter)
+
+
+def _read_first(path: Path, records: int) -> pa.Table:
+    with pq.ParquetFile(path) as file:
+        schema, batches = file.schema_arrow, list(itertools.islice(file.iter_batches(records), 1))
+    return pa.Table.from_batches(batches, schema)
 
 
 def to_frame(table: Table, folder: Path) -> pd.DataFrame:  # noqa: ARG001

@@ -29,6 +29,7 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import ArgumentError, SundogError
 from sundog.privacy.transcript import RecordingSource, Released, ReplayingSource, Transcript
+from sundog.progress import Progress, silent
 from sundog.release.release import Release
 
 Positions = npt.NDArray[np.int64]
@@ -65,7 +66,14 @@ class ReplayResult:
 
 
 def replay_fit(
-    data: Any, schema: Schema, *, pairs: Iterable[Pair] | None = None, most: int | None = None, **settings: Any
+    data: Any,
+    schema: Schema,
+    *,
+    pairs: Iterable[Pair] | None = None,
+    most: int | None = None,
+    records: int | None = None,
+    progress: Progress = silent,
+    **settings: Any,
 ) -> ReplayResult:
     """Fit data and its neighbours with the same released values, and compare everything else.
 
@@ -80,9 +88,12 @@ def replay_fit(
         schema: of the records.
         pairs: the neighbours; by default extremes, missing values, values of other types, copies and removals.
         most: the largest number of neighbours.
+        records: the most records to use, from the first on.
+        progress: is called with the neighbour that is compared.
         settings: further ones of `FitSettings`.
     """
-    return _replay(FitSettings(Schema.of(schema), **settings), data, pairs, most)
+    subject = FitSettings(Schema.of(schema), **settings)
+    return _replay(subject, data, pairs, most, records=records, progress=progress)
 
 
 def replay_publication(
@@ -100,16 +111,26 @@ def replay_publication(
     return _replay(PublicationSettings(release, epsilon), data, pairs, most)
 
 
-def _replay(subject: Subject, data: Any, pairs: Iterable[Pair] | None, most: int | None) -> ReplayResult:
+def _replay(
+    subject: Subject,
+    data: Any,
+    pairs: Iterable[Pair] | None,
+    most: int | None,
+    *,
+    records: int | None = None,
+    progress: Progress = silent,
+) -> ReplayResult:
     started = time.perf_counter()
     schema = subject.schema
     if any(column.public for column in schema.columns.values()):
         raise ArgumentError("a schema with public columns has other neighbours; leave out `public: true` to replay it")
-    table, container = to_table(data, schema)
+    table, container = to_table(data, schema, records=records)
     found: list[Difference] = []
     tried = refused = draws = 0
     recordings: dict[int, _Recording] = {}
-    for pair in list_pairs(table, schema, most=most, seed=subject.seed) if pairs is None else pairs:
+    chosen = list(list_pairs(table, schema, most=most, seed=subject.seed) if pairs is None else pairs)
+    for number, pair in enumerate(chosen):
+        progress(f"replay: neighbour {number + 1} of {len(chosen)}", number / len(chosen))
         recording = recordings.setdefault(id(pair.without), _Recording(pair.without))
         replayed = recording.replay(pair, container, subject)
         if replayed is None:

@@ -6,7 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from sundog.auditing.audit_publication import METRICS as PUBLISHED
 from sundog.auditing.membership_measures import METRICS
+from sundog.auditing.report.fit_audit_sections import render_fit_audit
 from sundog.auditing.report.membership_plots import plot_curves
 from sundog.evaluation.measure import Measure
 from sundog.evaluation.report.markup import Html, build_document, join, tag
@@ -17,6 +19,7 @@ from sundog.evaluation.report.report_page import (
     render_certificate_section,
     render_guarantee,
     render_notes,
+    render_published,
     render_settings,
 )
 from sundog.evaluation.report.svg import render_gallery
@@ -24,7 +27,9 @@ from sundog.evaluation.report.svg import render_gallery
 if TYPE_CHECKING:
     from sundog.auditing.audit_result import Audit
     from sundog.auditing.finding import Finding
-    from sundog.auditing.membership import AttackResult
+    from sundog.auditing.membership import AttackResult, MembershipResults
+    from sundog.auditing.membership_finding import MembershipAudit
+    from sundog.release.certificate import Certificate
 
 _SHORT_HEADS = {
     "auc": "Area",
@@ -46,6 +51,10 @@ _SIMILARITY = (
     "risk are those with rare records, who count least in an average. And a release can reveal somebody without being "
     "near to them: through a marginal, a category that nobody else has, or the weights of a model."
 )
+_SHARED = (
+    "A correct release is accused in at most 5% of audits, by all findings together. Attacks on membership look at "
+    "what was released; the other audits repeat its fit, and look at the program that made it."
+)
 _EVIDENCE = (
     "An attack that finds members proves a leak. Attacks that find none prove nothing: others may. Only the "
     "certificate bounds what all attacks together can find, if the program keeps what it promises."
@@ -65,11 +74,12 @@ def render_audit_page(audit: Audit) -> str:
         ),
         tag(
             "main",
-            tag("p", _keep_together(audit.headline), class_="headline"),
+            tag("p", _keep_together(audit.sentences[0]), class_="headline"),
             render_notes(audit.notes),
+            render_published(audit.published, PUBLISHED),
             _render_findings(audit.findings),
-            _render_attacks(audit),
-            _render_similarity(audit),
+            *([] if audit.attacked is None else _render_membership(audit.attacked, audit.certificate)),
+            *map(render_fit_audit, audit.findings),
             _render_untried(audit.not_tried),
             render_certificate_section(audit.certificate),
             tag("section", tag("h2", "Settings"), render_settings({"audited": audit.name, **audit.about})),
@@ -91,16 +101,30 @@ def _render_findings(findings: Sequence[Finding]) -> Html:
             "tr",
             tag("th", finding.name, scope="row"),
             tag("td", finding.verdict.value),
-            tag("td", tag("span", f"{finding.bound:.2f}", class_="value"), class_="number"),
-            tag("td", "–" if finding.promise is None else f"{finding.promise:g}", class_="number"),
+            tag(
+                "td",
+                "–" if finding.bound == 0 else tag("span", f"{finding.bound:.2f}", class_="value"),
+                class_="number",
+            ),
+            tag("td", "–" if finding.promise is None else f"{finding.promise:.3g}", class_="number"),
         )
         for finding in findings
     ]
-    return tag("section", tag("h2", "Findings"), _render_table("Findings", heads, rows, "comparison"))
+    table = _render_table("Findings", heads, rows, "comparison")
+    if len(findings) == 1:  # whose summary is in the headline
+        return tag("section", tag("h2", "Findings"), table)
+    found = [
+        tag("li", tag("strong", f"{finding.name.capitalize()}."), " ", _keep_together(finding.summary))
+        for finding in findings
+    ]
+    return tag("section", tag("h2", "Findings"), tag("ul", *found), table, tag("p", _SHARED, class_="reading"))
 
 
-def _render_attacks(audit: Audit) -> Html:
-    results = audit.membership
+def _render_membership(attacked: MembershipAudit, certificate: Certificate | None) -> list[Html]:
+    return [_render_attacks(attacked.results, certificate), _render_similarity(attacked)]
+
+
+def _render_attacks(results: MembershipResults, certificate: Certificate | None) -> Html:
     rows = [_render_attack(result) for result in results.attacks]
     control = tag("th", "Controls", scope="rowgroup", colspan=len(_SHORT_HEADS) + 3)
     rows += [tag("tr", control, class_="group"), *map(_render_attack, (results.blind, results.random))]
@@ -113,7 +137,7 @@ def _render_attacks(audit: Audit) -> Html:
         tag("p", _READING, " ", chance, class_="reading"),
         _render_table("All attacks and controls", heads, rows, "comparison attacks"),
         tag("details", tag("summary", "What the columns mean"), tag("dl", *meanings)),
-        render_gallery([plot_curves(results, audit.certificate)], "roc"),
+        render_gallery([plot_curves(results, certificate)], "roc"),
     )
 
 
@@ -134,13 +158,12 @@ def _render_table(caption: str, heads: Sequence[str], rows: Sequence[Html], kind
     return tag("div", table, class_="scroller", tabindex=0, role="group", aria_label=caption)
 
 
-def _render_similarity(audit: Audit) -> Html:
-    share = audit.similarity
+def _render_similarity(attacked: MembershipAudit) -> Html:
+    share, proven = attacked.similarity, attacked.finding.bound
     found = (
         f"Here {format_percent(share.value)} of the synthetic records are nearer to a member than to a non-member "
         f"({format_range(share)}; half would be chance)."
     )
-    proven = max((finding.bound for finding in audit.findings), default=0.0)
     beside = f" Yet the attacks above prove ε ≥ {proven:.2f}." if proven > 0 else ""
     return tag(
         "section",

@@ -69,7 +69,7 @@ def render_page(report: ReportContent) -> str:
             if private
             else None,
             render_notes(report.notes),
-            _render_published(report),
+            render_published(report.published, _collect_metrics(report.sections)),
             tag("p", READING, class_="reading") if private else None,
             *(_render_section(section, standing, place) for place, section in enumerate(report.sections)),
             render_certificate_section(report.certificate),
@@ -130,11 +130,11 @@ def describe_guarantee(of: Certificate | None) -> str:
     return budget if of.private else f"NOT PRIVATE, though it says {budget}"
 
 
-def _render_published(report: ReportContent) -> Html:
-    if not report.published:
+def render_published(published: Measures, metrics: Mapping[str, Metric]) -> Html:
+    """Render the figures that were paid for; nothing if there are none."""
+    if not published:
         return Html()
-    metrics = {name: metric for section in report.sections for name, metric in section.metrics.items()}
-    rows = [_render_published_row(metrics.get(name), name, measure) for name, measure in report.published.items()]
+    rows = [_render_published_row(metrics.get(name), name, measure) for name, measure in published.items()]
     return tag(
         "section",
         tag("h2", "May be published"),
@@ -142,6 +142,10 @@ def _render_published(report: ReportContent) -> Html:
         tag("table", tag("caption", "Published figures", class_="unseen"), tag("tbody", *rows)),
         class_="published",
     )
+
+
+def _collect_metrics(sections: tuple[Section, ...]) -> dict[str, Metric]:
+    return {name: metric for section in sections for name, metric in section.metrics.items()}
 
 
 def _render_published_row(metric: Metric | None, name: str, measure: Measure) -> Html:

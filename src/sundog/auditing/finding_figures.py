@@ -1,0 +1,59 @@
+"""The figures of audits that repeat a fit, as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sundog.auditing.finding import Finding
+
+_WIDTH = 9  # of a name
+
+
+def list_figures(finding: Finding) -> list[str]:
+    """Return the figures of a finding in lines; none for attacks on membership, which have a table.
+
+    >>> from sundog.auditing.finding import Verdict
+    >>> figures = {"neighbours": 12, "refused": 0, "draws": 504, "differences": 0, "first_differences": []}
+    >>> list_figures(Finding("replay", "", 0.0, 1.0, Verdict.HOLDS, figures))
+    ['  replay     12 neighbours compared, 0 refused, 504 draws, 0 differences']
+    """
+    write = _WRITERS.get(finding.name)
+    lines = [] if write is None else write(finding, finding.details)
+    return [f"  {finding.name if place == 0 else '':{_WIDTH}}  {line}" for place, line in enumerate(lines)]
+
+
+def _write_replay(_: Finding, figures: Mapping[str, Any]) -> list[str]:
+    counted = (
+        f"{figures['neighbours']} neighbours compared, {figures['refused']} refused, {figures['draws']:,} draws, "
+        f"{figures['differences']} differences"
+    )
+    return [counted, *figures["first_differences"]]
+
+
+def _write_canaries(finding: Finding, figures: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{figures['right']:,} of {figures['guesses']:,} guesses right, {figures['canaries']:,} canaries; "
+        f"ε ≥ {figures['gaussian_bound']:.2f} by f-DP (Gaussian), ε ≥ {figures['steinke_bound']:.2f} by Steinke et "
+        f"al.; promised ε = {finding.promise:.3g}; p = {figures['p_value']:.2g}"
+    ]
+
+
+def _write_game(finding: Finding, figures: Mapping[str, Any]) -> list[str]:
+    if "p_value" not in figures:  # what was charged depends on the record, so that there is no curve to test
+        return [finding.summary]
+    low, high = (figures["mu"][end] for end in ("low", "high"))
+    value = figures["mu"]["value"]
+    mu = "infinite" if value is None else f"{value:.2f} ({low:.2f} to {high:.2f})"
+    return [
+        f"{figures['runs']:,} fits; ε ≥ {finding.bound:.2f} by the curve, ε ≥ {figures['threshold_bound']:.2f} at one "
+        f"threshold; promised ε = {finding.promise:.3g}; p = {figures['p_value']:.2g}; μ = {mu}, claimed "
+        f"{figures['promised_mu']:.2f}"
+    ]
+
+
+_WRITERS: Mapping[str, Callable[[Finding, Mapping[str, Any]], list[str]]] = {
+    "replay": _write_replay,
+    "canaries": _write_canaries,
+    "game": _write_game,
+}
