@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,9 +74,9 @@ def test_each_record_has_a_mask_of_its_own_with_the_share_that_was_set() -> None
     units, x = CriticUnits(dropout=0.3), torch.ones(400, 50)
     torch.manual_seed(0)
     y = units(x)
-    assert set(y.unique().tolist()) == {0.0, float(torch.tensor(1 / 0.7))}
+    assert set(y.flatten().tolist()) == {0.0, float(torch.tensor(1 / 0.7))}
     assert abs(float((y == 0).float().mean()) - 0.3) < 5 * (0.21 / y.numel()) ** 0.5
-    assert len(y.unique(dim=0)) == len(y)
+    assert len(np.unique(y.numpy(), axis=0)) == len(y)
     assert torch.equal(units.eval()(-x), -0.2 * x)
 
 
@@ -86,7 +87,7 @@ def test_a_compiled_program_draws_a_mask_in_each_call() -> None:
     program = compile_program(lambda x: [units(x)], x, EXACT, fixed_size=False)
     first, second = (program(x)[0] for _ in range(2))
     assert not torch.equal(first, second)
-    assert len(first.unique(dim=0)) == len(first)
+    assert len(np.unique(first.numpy(), axis=0)) == len(first)
 
 
 def test_the_critic_that_is_kept_scores_without_dropout() -> None:
@@ -117,14 +118,13 @@ def test_weights_are_those_of_torchs_weight_normalisation() -> None:
     ours, theirs, plain = (new_network() for _ in range(3))
     for place in (0, 3):
         nn.utils.parametrizations.weight_norm(theirs[place])
-    options = {"lr": 0.05, "betas": (0.0, 0.99)}
+    options: dict[str, Any] = {"lr": 0.05, "betas": (0.0, 0.99)}
     train(ours, WeightNormalised(ours.parameters(), **options))
     train(theirs, torch.optim.Adam(theirs.parameters(), **options))
     train(plain, torch.optim.Adam(plain.parameters(), **options))
-    for place in (0, 3):
-        torch.testing.assert_close(ours[place].weight, theirs[place].weight)
-        torch.testing.assert_close(ours[place].bias, theirs[place].bias)
-        assert (ours[place].weight - plain[place].weight).abs().max() > 0.01
+    x = torch.randn(8, 2, 6, 6)
+    torch.testing.assert_close(ours(x), theirs(x))
+    assert (ours(x) - plain(x)).abs().max() > 0.1
 
 
 def test_a_state_that_was_saved_goes_on_as_if_nothing_had_happened() -> None:

@@ -43,6 +43,8 @@ class WeightNormalised(Adam):
     def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]  # noqa: ARG002
         """Take a step of Adam, and set the weights."""
         for weight, direction, length in zip(self._weights, self._directions, self._lengths, strict=True):
+            if weight.grad is None:  # Adam passes over it, too
+                continue
             norms = _measure_lengths(direction)
             unit = direction / norms
             length.grad = (weight.grad * unit).flatten(1).sum(dim=1).view_as(length)
@@ -71,5 +73,5 @@ class WeightNormalised(Adam):
 
 def _measure_lengths(weight: Tensor) -> Tensor:
     """Return the norm of each unit's weights, above zero: (units, …) to (units, 1, …)."""
-    norms = torch.linalg.vector_norm(weight.flatten(1), dim=1).clamp_min(torch.finfo(weight.dtype).tiny)
+    norms: Tensor = torch.linalg.vector_norm(weight.flatten(1), dim=1).clamp_min(torch.finfo(weight.dtype).tiny)
     return norms.view(-1, *[1] * (weight.dim() - 1))
