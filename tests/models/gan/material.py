@@ -54,7 +54,13 @@ def draw_examples(schema: Schema, n: int = 9, seed: int = 0) -> Compact:
 
 
 def new_game(
-    schema: Schema, shape: str, objective: Objective | None = None, *, condition: str | None = "label", **more: Any
+    schema: Schema,
+    shape: str,
+    objective: Objective | None = None,
+    *,
+    condition: str | None = "label",
+    dropout: float = 0.0,
+    **more: Any,
 ) -> AdversarialGame:
     """Two networks with random weights, the same each time."""
     features = Features(schema)
@@ -64,7 +70,7 @@ def new_game(
         torch.manual_seed(0)
         body = new_generator(features, shape, values, hidden=8, latent=3)
         generator = Generator(body, torch.randn(max(1, values), features.width), at)
-        critic = new_critic(features, shape, at, hidden=8)
+        critic = new_critic(features, shape, at, hidden=8, dropout=dropout)
     options: dict[str, Any] = {
         "objective": objective or NonSaturating(),
         "classifier": None,

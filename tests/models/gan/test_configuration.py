@@ -127,6 +127,9 @@ def test_a_critic_may_have_fewer_steps_than_its_generator(steps: float) -> None:
         (IMAGES, {"decay": 1e-30}, "setting 'decay' must be a number from 0.001 to 1, not 1e-30"),
         (IMAGES, {"epochs": 1e300}, "setting 'epochs' must be a number above 0 and at most 1000000, not 1e+300"),
         (IMAGES, {"warm": 5}, "warm = 5 needs public records; add --public FILE"),
+        (TABLE, {"shape": "pairs", "dropout": 0.5}, "the critic of pairs has no hidden units; leave 'dropout' out"),
+        (TABLE, {"shape": "pairs", "weight_norm": True}, "no hidden units; leave 'weight_norm' out"),
+        (IMAGES, {"dropout": 1.0}, "setting 'dropout' must be a share, 0 or more and below 1, not 1.0"),
         (IMAGES, {"clip": "public", "public": True, "decay": 0.5}, "has no decay of its own"),
     ],
 )

@@ -90,6 +90,7 @@ GAMES: list[dict[str, Any]] = [
     {"objective": "non-saturating"},
     {"objective": "wasserstein", "recognised": 0.0},
     {"condition": "label", "classifier": 0.3},
+    {"shape": "mlp", "dropout": 0.5, "weight_norm": True},
 ]
 
 
@@ -203,7 +204,11 @@ def fit(out: Path, *, resume: bool = False, schema: Schema = TABLE, **settings: 
 
 @pytest.mark.parametrize(
     ("schema", "settings"),
-    [(TABLE, {}), (TABLE, {"objective": "wasserstein", "recognised": 0.0}), (IMAGES, {})],
+    [
+        (TABLE, {}),
+        (TABLE, {"objective": "wasserstein", "recognised": 0.0}),
+        (IMAGES, {"dropout": 0.5, "weight_norm": True}),
+    ],
     ids=["table", "wasserstein", "images"],
 )
 def test_a_fit_that_was_interrupted_ends_as_one_that_was_not(

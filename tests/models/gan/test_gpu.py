@@ -27,8 +27,9 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a G
         (IMAGES, {"recognised": 0.6, "decay": 0.5, "groups": "weights and biases"}),
         (GAPS, {"shape": "lstm", "classifier": 0.3}),
         (TABLE, {"classifier": 0.3}),
+        (IMAGES, {"classifier": 0.0, "objective": "wasserstein", "dropout": 0.5, "weight_norm": True}),
     ],
-    ids=["images", "wasserstein", "balance", "series", "table"],
+    ids=["images", "wasserstein", "balance", "series", "table", "dropout and weight normalisation"],
 )
 def test_a_fit_on_a_gpu_spends_its_plan_and_can_be_sampled(schema: Schema, settings: dict[str, Any]) -> None:
     records = random_records(schema, 300, 0)

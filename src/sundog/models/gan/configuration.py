@@ -85,6 +85,12 @@ class GanConfiguration(Configuration):
         description="weight of the measured means in the generator's loss; by default by shape",
     )
     penalty: Weight = Field(default=10.0, description="weight of the gradient penalty of the Wasserstein objective")
+    dropout: Annotated[float, Field(ge=0, lt=1, title="a share")] = Field(
+        default=0.0, description="share of the critic's hidden units that are dropped in each pass; not a protection"
+    )
+    weight_norm: bool = Field(
+        default=False, description="learn lengths and directions of the critic's weights apart; not a protection"
+    )
     means: Share | None = Field(default=None, description="share of the budget for the means; by default by shape")
     classifier: Literal[0] | LargeShare | None = Field(
         default=None, description="share of the budget for the label classifier; by default by shape"
@@ -122,6 +128,8 @@ class GanSettings:
     recognised: float
     anchor: float
     penalty: float
+    dropout: float
+    weight_norm: bool
     means: float
     classifier: float
 
@@ -152,6 +160,9 @@ def resolve(configuration: GanConfiguration, schema: Schema) -> GanSettings:
     refuse_shape(schema, shape)
     _check_condition(schema, settings)
     _check_clipping(settings)
+    if shape == "pairs":
+        for name in (name for name in ("dropout", "weight_norm") if getattr(settings, name)):
+            raise SundogError(f"model 'gan': the critic of pairs has no hidden units; leave {name!r} out")
     if settings.recognised and settings.objective == "wasserstein":
         raise SundogError(
             "model 'gan': recognised does not work with objective=wasserstein, whose scores have no zero; leave it out"

@@ -19,6 +19,7 @@ from sundog.models.gan.label_classifier import LabelClassifier
 from sundog.models.gan.networks import CriticNetwork, Pairs, new_critic, new_generator
 from sundog.models.gan.objectives import NonSaturating, Wasserstein
 from sundog.models.gan.warm_start import fix_seed, train_on_public
+from sundog.models.gan.weight_normalisation import WeightNormalised
 from sundog.models.neural.features import FeatureRows, Features
 from sundog.models.neural.network_training import (
     PIECE,
@@ -129,9 +130,8 @@ def _new_networks(features: Features, settings: GanSettings, start: Tensor, prio
     body = new_generator(features, settings.shape, values, hidden=hidden, latent=settings.latent)
     means = features.means(start)
     means = prior @ means if len(prior) else means[0]
-    return Networks(
-        Generator(body, start, condition), new_critic(features, settings.shape, condition, hidden=hidden, means=means)
-    )
+    critic = new_critic(features, settings.shape, condition, hidden=hidden, means=means, dropout=settings.dropout)
+    return Networks(Generator(body, start, condition), critic)
 
 
 def _new_step(
@@ -158,4 +158,5 @@ def _new_optimizer(critic: CriticNetwork, settings: GanSettings, device: torch.d
     rate = settings.learning_rate
     if isinstance(critic, Pairs):
         return DecayingOptimizer(critic.parameters(), rate, gain=critic.gain)
-    return Adam(critic.parameters(), lr=rate, betas=MOMENTS, **choose_adam_options(device))
+    kind = WeightNormalised if settings.weight_norm else Adam
+    return kind(critic.parameters(), lr=rate, betas=MOMENTS, **choose_adam_options(device))

@@ -12,7 +12,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from sundog.models.gan.networks.base import SLOPE, CriticNetwork, GeneratorNetwork, remove_condition
+from sundog.models.gan.networks.base import CriticNetwork, CriticUnits, GeneratorNetwork, remove_condition
 from sundog.models.gan.networks.convolutions import ConvolutionalClassifier, ConvolutionalCritic, Deconvolution
 from sundog.models.gan.networks.grid import Grid
 from sundog.models.gan.networks.series_networks import Recurrent, Spectrum
@@ -42,17 +42,34 @@ def new_generator(features: Features, shape: str, condition: int, *, hidden: int
 
 
 def new_critic(
-    features: Features, shape: str, condition: slice, *, hidden: int, means: Tensor | None = None
+    features: Features,
+    shape: str,
+    condition: slice,
+    *,
+    hidden: int,
+    means: Tensor | None = None,
+    dropout: float = 0.0,
 ) -> CriticNetwork:
-    """Return a network from features to a score; `means` are those of all records."""
+    """Return a network from features to a score.
+
+    Args:
+        features: of the records.
+        shape: of the networks.
+        condition: the features of the column on which the generator is conditioned.
+        hidden: units of a layer.
+        means: of all records, for pairs.
+        dropout: the share of units that are dropped in each pass; not for pairs, which have none.
+    """
     if shape == "pairs":
         return Pairs(condition, torch.zeros(features.width) if means is None else means)
     outputs = 1 + condition.stop - condition.start
     if shape != "conv":
-        return CriticNetwork(_new_layers(features, condition, hidden=hidden, outputs=outputs), condition)
+        layers = _new_layers(features, condition, hidden=hidden, outputs=outputs, dropout=dropout)
+        return CriticNetwork(layers, condition)
     grid = Grid.of(features, without=condition)
     others = features.width - (condition.stop - condition.start) - grid.numel
-    return CriticNetwork(ConvolutionalCritic(grid, max(1, hidden // 4), others=others, outputs=outputs), condition)
+    body = ConvolutionalCritic(grid, max(1, hidden // 4), others=others, outputs=outputs, dropout=dropout)
+    return CriticNetwork(body, condition)
 
 
 def new_label_classifier(features: Features, shape: str, condition: slice, *, hidden: int) -> nn.Module:
@@ -64,10 +81,12 @@ def new_label_classifier(features: Features, shape: str, condition: slice, *, hi
     return ConvolutionalClassifier(grid, others=features.width - outputs - grid.numel, outputs=outputs)
 
 
-def _new_layers(features: Features, condition: slice, *, hidden: int, outputs: int) -> nn.Sequential:
+def _new_layers(
+    features: Features, condition: slice, *, hidden: int, outputs: int, dropout: float = 0.0
+) -> nn.Sequential:
     seen = Spectrum.of(features, without=condition)
     sizes = [features.width - (condition.stop - condition.start) + seen.count, hidden, hidden]
     layers: list[nn.Module] = [seen] if seen.series else []
     for size, after in pairwise(sizes):
-        layers += [nn.Linear(size, after), nn.LeakyReLU(SLOPE)]
+        layers += [nn.Linear(size, after), CriticUnits(dropout)]
     return nn.Sequential(*layers, nn.Linear(hidden, outputs))

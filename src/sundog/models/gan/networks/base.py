@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 SLOPE = 0.2  # of critics' rectifiers, below zero
 
@@ -12,6 +13,26 @@ class GeneratorNetwork(nn.Module):
     """The network of a generator; `latent` is its number of latent variables."""
 
     latent: int
+
+
+class CriticUnits(nn.LeakyReLU):
+    """Leaky rectified units, of which a share is dropped in each pass of a training (Srivastava et al. 2014).
+
+    >>> CriticUnits(dropout=0.5).eval()(torch.tensor([-1.0, 1.0]))
+    tensor([-0.2000,  1.0000])
+
+    Args:
+        dropout: the share. Each record has a mask of its own, so that gradients are still those of single records.
+    """
+
+    def __init__(self, dropout: float = 0.0) -> None:
+        super().__init__(SLOPE)
+        self.dropout = dropout
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the units; those that remain are scaled, so that expectations stay."""
+        y = super().forward(x)
+        return functional.dropout(y, self.dropout, self.training) if self.dropout else y
 
 
 class CriticNetwork(nn.Module):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from sundog.models.gan.geometry import KERNEL
-from sundog.models.gan.networks.base import SLOPE, GeneratorNetwork, compute_others
+from sundog.models.gan.networks.base import CriticUnits, GeneratorNetwork, compute_others
 from sundog.models.gan.networks.grid import Grid
 
 _GROUPS = 8  # of channels that are normalised together
@@ -69,14 +69,14 @@ class ConvolutionalClassifier(nn.Module):
 class ConvolutionalCritic(nn.Module):
     """Strided convolutions, whose outputs are scaled by the other features."""
 
-    def __init__(self, grid: Grid, channels: int, *, others: int, outputs: int) -> None:
+    def __init__(self, grid: Grid, channels: int, *, others: int, outputs: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.grid = grid
         smaller: Any = nn.Conv2d if len(grid.size) == 2 else nn.Conv1d
         widths = [grid.channels, *grid.choose_widths(channels, grid.halvings + 1)]
         layers: list[nn.Module] = []
         for width, after in pairwise(widths):
-            layers += [smaller(width, after, _KERNEL, 2, _KERNEL // 2), nn.LeakyReLU(SLOPE)]
+            layers += [smaller(width, after, _KERNEL, 2, _KERNEL // 2), CriticUnits(dropout)]
         self.layers = nn.Sequential(*layers, nn.Flatten())
         found = widths[-1] * math.prod(grid.halve(grid.halvings + 1))
         self.out = nn.Linear(found, outputs)
