@@ -41,11 +41,11 @@ def make_followers(n: int = 20_000, **extra: Any) -> Records:
     return Records(schema, {name: each.astype(np.uint8) for name, each in codes.items()}, n)
 
 
-def fit(records: Records) -> tuple[Marginals, tuple[Charge, ...]]:
-    configuration = MarginalsConfiguration(groups=6, order=2)
+def fit(records: Records, public: Records | None = None) -> tuple[Marginals, tuple[Charge, ...]]:
+    configuration = MarginalsConfiguration(groups=6, order=2, public=public is not None)
     plan = Marginals.plan(records.schema, BUDGET, configuration, already=(), records=None)
     ledger = Ledger(epsilon=BUDGET.epsilon, delta=BUDGET.delta, noise=NoiseSource.seeded(1))
-    return Marginals.fit(records, plan, ledger, FitContext(seed=0)), tuple(ledger.charges)
+    return Marginals.fit(records, plan, ledger, FitContext(seed=0, public=public)), tuple(ledger.charges)
 
 
 @cache

@@ -16,7 +16,6 @@ from sundog.data.schema import Schema
 from sundog.models.marginals.axes import Axes
 from sundog.models.marginals.bucket_tree import Clique, GrowingTree, eliminate
 from sundog.models.marginals.inference import Floats, calibrate
-from sundog.models.marginals.variable import Variable
 
 _MOST_CELLS = 2**14  # of the columns of one rule
 _MOST_RANGES = 2**12  # of values, of all groups of a column: rare categories are one group, however scattered
@@ -29,6 +28,7 @@ def find_impossible(schema: Schema, axes: Axes) -> dict[Clique, Floats]:
     It is a function of the schema and of groups, which are in the release: a reader of it finds the same cells.
 
     >>> from sundog.data.columns import IntegerColumn
+    >>> from sundog.models.marginals.variable import Variable
     >>> ages = {name: {"type": "integer", "min": 0, "max": 1} for name in "ab"}
     >>> schema = Schema.from_dict({"columns": ages, "rules": ["a <= b"]})
     >>> one = Variable(IntegerColumn(min=0, max=1), np.array([0, 1]), np.array([0.5, 0.5]))
@@ -49,13 +49,10 @@ def find_impossible(schema: Schema, axes: Axes) -> dict[Clique, Floats]:
     found: dict[Clique, Floats] = {}
     for _, rule in rules:
         names = sorted(rule.names, key=axes.names.index)
-        is_fine = _count_cells(axes.fine, names) <= _MOST_CELLS
-        variables = axes.fine if is_fine else axes.coarse
-        clique = axes.find_clique(names, coarse=not is_fine)
-        if _count_cells(variables, names) > _MOST_CELLS or not scattered.isdisjoint(names):
+        is_fine = next((fine for fine in (True, False) if _has_room(axes, names, tree, found, is_fine=fine)), None)
+        if is_fine is None or not scattered.isdisjoint(names):
             continue
-        if clique not in found and not tree.add(clique):
-            continue
+        variables, clique = axes.fine if is_fine else axes.coarse, axes.find_clique(names, coarse=not is_fine)
         possible = rule.possible({name: variables[name].cells for name in rule.names})
         with np.errstate(divide="ignore"):
             factor = np.log(possible.transpose([rule.names.index(name) for name in names]))
@@ -68,5 +65,10 @@ def find_impossible(schema: Schema, axes: Axes) -> dict[Clique, Floats]:
     return {} if is_empty else found
 
 
-def _count_cells(variables: Mapping[str, Variable], names: Sequence[str]) -> int:
-    return math.prod(variables[name].size for name in names)
+def _has_room(
+    axes: Axes, names: Sequence[str], tree: GrowingTree, found: Mapping[Clique, Floats], *, is_fine: bool
+) -> bool:
+    """Return whether a rule about some columns fits by their subgroups, or by their groups, and add it to the tree."""
+    variables, clique = axes.fine if is_fine else axes.coarse, axes.find_clique(names, coarse=not is_fine)
+    cells = math.prod(variables[name].size for name in names)
+    return cells <= _MOST_CELLS and (clique in found or tree.add(clique))

@@ -129,21 +129,42 @@ class Learner:
     def refine(self) -> None:
         """Divide the groups of numbers that were measured together into subgroups: such pairs are scored in these next.
 
-        It follows from noisy counts alone.
+        It follows from noisy counts alone. Columns that rules relate are left as they are if the tree has no room.
         """
-        divided: dict[str, Integers] = {}
+        found: dict[str, Integers] = {}
         for name in sorted({self.names[v] for pair in self.measured if self._has_order(pair) for v in pair}):
             least = RARE * math.sqrt(float(self.columns[name].variance)) / max(1, self.total)
             subgroups = divide_groups(self.axes.coarse[name], most=MOST_SUBGROUPS, least=least)
-            divided |= {name: subgroups} if subgroups.any() else {}
+            found |= {name: subgroups} if subgroups.any() else {}
+        ruled = {name for _, rule in self.schema.bind_rules().rules for name in rule.names}
+        for divided in (found, {name: own for name, own in found.items() if name not in ruled}):
+            order = self._order_divided(Axes(self.axes.coarse, divided))
+            if order is not None:
+                self._divide(divided, order)
+                break
+
+    def _order_divided(self, axes: Axes) -> tuple[int, ...] | None:
+        """Return an order of elimination of groups and subgroups; None if there is no room.
+
+        Each subgroup comes just before its group, or the order is a greedy one, whichever has fewer cells.
+        """
+        shares = axes.weigh_subgroups()
+        cliques = [*find_impossible(self.schema, axes), *self.prior, *shares, *self.measured]
+        own = dict(shares.keys())  # cliques of a group and its subgroup
+        beside = [v for group in self.tree.order for v in (own.get(group), group) if v is not None]
+        tree = min((eliminate(axes.sizes, cliques, order) for order in (beside, None)), key=lambda tree: tree.cells)
+        room = self.configuration.cells + eliminate(self.sizes, self._fixed).cells
+        return tree.order if tree.cells <= room + sum(each.size for each in shares.values()) else None
+
+    def _divide(self, divided: Mapping[str, Integers], order: tuple[int, ...]) -> None:
+        """Take subgroups, and an order of elimination that has room for them."""
         self._use_axes(Axes(self.axes.coarse, divided))
         self._values += self.axes.encode_subgroups(self._records.codes)
         for name in divided:
             clique = self.axes.find_clique([name])
             whole = self.potentials.pop(clique[:1])
             self.potentials[clique] = np.repeat(whole[:, None], self.sizes[clique[1]], axis=1)
-        if self.order is not None:  # subgroups first: so far they depend on their groups only
-            self.order = (*range(len(self.names), len(self.sizes)), *self.order)
+        self.order = order
 
     def _has_order(self, columns: Sequence[int]) -> bool:
         """Return whether all columns are numbers, times or ordered categories."""
@@ -185,9 +206,9 @@ class Learner:
 
         The caller has paid for it.
         """
-        candidates = self._list_candidates(each.order)
-        scores, unexplained = self._compare(each, candidates)
         growing, forest = self._open_tree(), Forest() if each.is_forest else None
+        candidates = self._list_candidates(each.order, growing)
+        scores, unexplained = self._compare(each, candidates)
         event = each.choice.event
         if isinstance(event, Pure):
             gains = self._compute_gains(candidates, scores, unexplained)
@@ -208,18 +229,19 @@ class Learner:
         cliques = [*self._fixed, *self.measured]
         return GrowingTree(self.sizes, cliques, self.configuration.cells + fixed, self.order)
 
-    def _list_candidates(self, order: int) -> list[Clique]:
+    def _list_candidates(self, order: int, growing: GrowingTree) -> list[Clique]:
         """Return all pairs, and all larger cliques up to an order that are not too large to count."""
         columns = range(len(self.names))
-        pairs = [self._refine_pair(pair) for pair in combinations(columns, 2)]
+        pairs = [self._refine_pair(pair, growing) for pair in combinations(columns, 2)]
         larger = (clique for size in range(3, order + 1) for clique in combinations(columns, size))
         return pairs + [clique for clique in larger if self._count_cells(clique) <= _MOST_COUNTED]
 
-    def _refine_pair(self, pair: Clique) -> Clique:
-        """Return the subgroups, too, of a pair of numbers that was measured by groups."""
+    def _refine_pair(self, pair: Clique, growing: GrowingTree) -> Clique:
+        """Return the subgroups, too, of a pair of numbers that was measured by groups, if there is room for them."""
         names = [self.names[v] for v in pair]
-        is_fine = pair in self.measured and not self.axes.divided.keys().isdisjoint(names)
-        return self.axes.find_clique(names) if is_fine and self._has_order(pair) else pair
+        is_fine = pair in self.measured and not self.axes.divided.keys().isdisjoint(names) and self._has_order(pair)
+        fine = self.axes.find_clique(names)
+        return fine if is_fine and growing.has_room(fine) else pair
 
     def _count_cells(self, clique: Clique) -> int:
         return math.prod(self.sizes[v] for v in clique)

@@ -134,8 +134,10 @@ class Marginals:
     @classmethod
     def _finish(cls, learner: Learner, units: Sequence[Mapping[Clique, int]], *, public: bool) -> Self:
         potentials, axes = learner.finish(), learner.axes
-        of_columns = {axes.find_clique([name]): (place,) for place, name in enumerate(learner.names)}
-        counts = [[own.get(of_columns.get(clique, clique), 0) for clique in potentials] for own in units]
+        # A column was measured as (place,); public records may have a potential of that name beside it.
+        of_columns = {(place,): axes.find_clique([name]) for place, name in enumerate(learner.names)}
+        found = [{of_columns.get(clique, clique): count for clique, count in own.items()} for own in units]
+        counts = [[own.get(clique, 0) for clique in potentials] for own in found]
         groups = {name: variable.groups for name, variable in axes.coarse.items()}
         total, order = max(1, learner.total), learner.tree.order
         return cls(
