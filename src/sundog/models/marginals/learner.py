@@ -150,7 +150,7 @@ class Learner:
         """
         shares = axes.weigh_subgroups()
         cliques = [*find_impossible(self.schema, axes), *self.prior, *shares, *self.measured]
-        own = dict(shares.keys())  # cliques of a group and its subgroup
+        own = {clique[0]: clique[1] for clique in shares}  # the subgroup of each group
         beside = [v for group in self.tree.order for v in (own.get(group), group) if v is not None]
         tree = min((eliminate(axes.sizes, cliques, order) for order in (beside, None)), key=lambda tree: tree.cells)
         room = self.configuration.cells + eliminate(self.sizes, self._fixed).cells

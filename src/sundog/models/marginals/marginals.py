@@ -134,8 +134,8 @@ class Marginals:
     @classmethod
     def _finish(cls, learner: Learner, units: Sequence[Mapping[Clique, int]], *, public: bool) -> Self:
         potentials, axes = learner.finish(), learner.axes
-        # A column was measured as (place,); public records may have a potential of that name beside it.
-        of_columns = {(place,): axes.find_clique([name]) for place, name in enumerate(learner.names)}
+        # A column was measured as (v,); public records may have a potential of that name beside it.
+        of_columns: dict[Clique, Clique] = {(v,): axes.find_clique([name]) for v, name in enumerate(learner.names)}
         found = [{of_columns.get(clique, clique): count for clique, count in own.items()} for own in units]
         counts = [[own.get(clique, 0) for clique in potentials] for own in found]
         groups = {name: variable.groups for name, variable in axes.coarse.items()}
