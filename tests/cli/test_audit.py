@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from tests.auditing.canaries.test_canary_audit import scale_count_noise
 from tests.auditing.copied_records import TABLE, copy_rarest, make_material, make_table
@@ -55,6 +56,23 @@ def test_a_release_that_holds_ends_with_zero(sundog: Sundog) -> None:
     )  # progress
     assert all(f"{name}: " in called.out for name in ("Membership", "Replay", "Canaries", "Game"))
     assert "\n  replay     4 neighbours compared, " in called.out
+
+
+def test_one_attack_that_cannot_be_run_is_an_error(sundog: Sundog) -> None:
+    real = ("--members", "members.csv", "--nonmembers", "nonmembers.csv")
+    called = sundog("audit", "table.sundog", *real, "--attack", "critic")
+    assert called.code == 2
+    assert "attack 'critic' cannot be run: needs" in called.err
+
+
+def test_members_as_nonmembers_are_refused_however_many_there_are(sundog: Sundog, made: Path) -> None:
+    rng = np.random.default_rng(0)
+    pd.DataFrame({"id": rng.permutation(300_000)}).to_csv(made / "many.csv", index=False)
+    (made / "many.yaml").write_text("columns: {id: {type: integer, min: 0, max: 299999}}")
+    options = ("--schema", "many.yaml", "--members", "many.csv", "--nonmembers", "./many.csv", "--quick")
+    called = sundog("audit", "many.csv", *options)
+    assert called.code == 2
+    assert "many.csv: these are the members; give records that the release was not fitted on" in called.err
 
 
 def test_a_broken_promise_ends_with_one(sundog: Sundog) -> None:
@@ -134,7 +152,7 @@ def test_figures_are_published_for_a_price(sundog: Sundog, made: Path) -> None:
     assert "may be published (ε = 0.9 of a.ledger):\n  membership.members_guessed " in called.err
     assert 0.89 < Ledger.open(made / "a.ledger").compute_spent() <= 0.9
     assert "May be published" in (made / "paid.html").read_text("utf-8")
-    assert "would bring ε to 1.31" in sundog(*asked).complaint
+    assert "would bring ε to 1.3" in sundog(*asked).complaint
 
 
 @pytest.mark.parametrize(

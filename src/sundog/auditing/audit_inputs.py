@@ -139,6 +139,7 @@ def read_audit_inputs(request: AuditRequest) -> AuditInputs:
     members = _read_sample(real.members, real.labels, "members", request, strict, shared)
     nonmembers = _read_sample(real.nonmembers, real.nonmember_labels, "non-members", request, strict, shared)
     _refuse_overlap(members, nonmembers)
+    _refuse_same_source(real, nonmembers.name)
     synthetic, made = read_synthetic(
         request.synthetic, release, shared, n=request.n, rows=2 * request.most, seed=request.seed
     )
@@ -222,6 +223,17 @@ def _refuse_overlap(members: Sample, others: Sample) -> None:
             f"{others.name}: {share:.0%} of its records are in {members.name} too; give records that the release was "
             "not fitted on"
         )
+
+
+def _refuse_same_source(real: RealData, name: str) -> None:
+    """Raise if members are given as non-members, too: random subsets of many records may have few in common."""
+    one, other = real.members, real.nonmembers
+    if isinstance(one, str | Path) and isinstance(other, str | Path):
+        is_same = Path(one).resolve() == Path(other).resolve()
+    else:
+        is_same = one is other
+    if is_same:
+        raise DataError(f"{name}: these are the members; give records that the release was not fitted on")
 
 
 def _note_limits(members: Sample, nonmembers: Sample, synthetic: Records, made: int) -> Iterator[str]:

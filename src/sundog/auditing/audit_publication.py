@@ -3,7 +3,8 @@
 Whoever is likelier under the released model than nine tenths of fresh synthetic records is taken for a member. Such a
 guess depends on one record and on what is public: the release, the number of fresh records and their seed. No other
 attack of an audit has this: their scores depend on known members, on ranks among candidates, or on rounding in sums
-over a batch. So a record, of a member or not, changes one of four counts by one, and no other (docs/audit.md).
+over a batch. So a record, of a member or not, changes one of four counts by one, and no other; whoever is among both
+changes two, and two are paid for (docs/audit.md).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from sundog.privacy.mechanisms import Histogram, compute_histogram_charge, noisy
 from sundog.release.release import Release
 
 PURPOSE = "published guesses about members and non-members"
+_TOUCHED = 2  # counts: of members and of non-members
 _FRESH, _SEED, _LIKELY = 10_000, 0, 0.9  # synthetic records, their seed, and the share that guesses must exceed
 
 METRICS = {
@@ -86,12 +88,18 @@ class AuditPublication:
         schema = self.release.schema
         members = encode(read(real.members, schema, labels=real.labels), schema)
         nonmembers = encode(read(real.nonmembers, schema, labels=real.nonmember_labels), schema)
-        histogram = Histogram(self.count(members, nonmembers), self.sigma, PURPOSE, 1, schema.cap)
+        histogram = Histogram(self.count(members, nonmembers), self.sigma, PURPOSE, _TOUCHED, schema.cap)
         noisy = noisy_histogram(
-            histogram.counts, sigma=self.sigma, ledger=self.run, purpose=PURPOSE, contribution=schema.cap
+            histogram.counts,
+            sigma=self.sigma,
+            ledger=self.run,
+            purpose=PURPOSE,
+            touched=_TOUCHED,
+            contribution=schema.cap,
         )
-        deviation = histogram.standard_deviation
-        guessed, others = (measure_noisy_share(noisy[place : place + 2], deviation) for place in (0, 2))
+        # A person's records may all be guessed alike: intervals are those of as many people as there are at least.
+        people, deviation = noisy / schema.cap, histogram.standard_deviation / schema.cap
+        guessed, others = (measure_noisy_share(people[place : place + 2], deviation) for place in (0, 2))
         return dict(zip(METRICS, (guessed, others, combine((1, guessed), (-1, others))), strict=True))
 
     def count(self, members: Records, nonmembers: Records) -> npt.NDArray[np.int64]:
@@ -112,4 +120,4 @@ class AuditPublication:
 
 
 def _compute_charge(sigma: float, cap: int) -> Charge:
-    return compute_histogram_charge(sigma=sigma, purpose=PURPOSE, touched=1, contribution=cap)
+    return compute_histogram_charge(sigma=sigma, purpose=PURPOSE, touched=_TOUCHED, contribution=cap)

@@ -103,6 +103,7 @@ def run_audit(request: AuditRequest) -> Audit:
     attacked = None
     if is_attacked:
         attacked = audit_membership(attacks, inputs, failure=failure, seed=request.seed, progress=request.progress)
+        _refuse_skipped(attacked, request.attack)
     published = {} if publication is None else publication.measure(request.real)
     return Audit(
         name=inputs.name,
@@ -119,6 +120,12 @@ def run_audit(request: AuditRequest) -> Audit:
         certificate=None if release is None else release.certificate,
         published=published,
     )
+
+
+def _refuse_skipped(attacked: MembershipAudit, attack: str) -> None:
+    """Raise if the one attack that was asked for could not be run: no attack finds nothing."""
+    if attack in attacked.results.skipped:
+        raise ArgumentError(f"attack {attack!r} cannot be run: {attacked.results.skipped[attack]}")
 
 
 def _plan_publication(request: AuditRequest, release: Release | None) -> AuditPublication | None:

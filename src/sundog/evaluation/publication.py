@@ -130,7 +130,7 @@ def _average_intervals(measures: Sequence[Measure]) -> Measure:
     return Measure(*map(float, ends))
 
 
-def measure_noisy_share(noisy: Counts, deviation: float) -> Measure:
+def measure_noisy_share(noisy: Counts | NDArray[np.float64], deviation: float) -> Measure:
     """Return the share of the first of two counts, with Wilson's interval for the number that the noise leaves.
 
     >>> share = measure_noisy_share(np.array([90, 10]), 1.0)

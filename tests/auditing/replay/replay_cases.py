@@ -136,6 +136,7 @@ CASES = {
     "clusters, dpnorm": Case(TABLE, TABLE_SCHEMA, "rbm", {**train(clip="dpnorm"), "clusters": 2}),
     "clusters, public": Case(TABLE, TABLE_SCHEMA, "rbm", {**train(), "clusters": 2, "public": TABLE}),
     "dpnorm": Case(TABLE, TABLE_SCHEMA, "vae", train(clip="dpnorm")),
+    "dropout": Case(TABLE, TABLE_SCHEMA, "gan", train(shape="mlp", dropout=0.5, weight_norm=True)),
     "groups": Case(TABLE, TABLE_SCHEMA, "gan", {**train(groups=2, warm=0), "public": TABLE}),
     "images": Case(IMAGES, IMAGE_SCHEMA, "gan", train()),
     "images, independent": Case(IMAGES, IMAGE_SCHEMA, "independent"),
@@ -148,4 +149,4 @@ CASES = {
     "sets, gan": Case(SETS, SET_SCHEMA, "gan", train()),
     "sets, clusters": Case(SETS, SET_SCHEMA, "independent", {"clusters": 2}),
 }
-FAST = ("independent", "marginals", "vae", "gan", "people", "clusters of rbm", "learned", "sets, clusters")
+FAST = ("independent", "marginals", "vae", "gan", "dropout", "people", "clusters of rbm", "learned", "sets, clusters")

@@ -23,8 +23,8 @@ from sundog.privacy.mechanisms.counts import compute_histogram_charge
 
 ONE_WAY = 0.10  # of the cost, for the marginals of single columns
 SCORES = 0.03  # of the cost, for choosing what a round measures
-MEASURED = (0.42, 0.42)  # of the cost, for what each round measures
-_CLIQUES = (1.0, 2.5)  # how many marginals each round measures at the most, for each column
+MEASURED = (0.35, 0.49)  # of the cost, for what each round measures
+_CLIQUES = (1.0, 3.0)  # how many marginals each round measures at the most, for each column but one
 _UNITS = 16  # a marginal's noise is lowered by measuring it several times; this often, on average
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 SLOPE = 0.2  # of critics' rectifiers, below zero
 
@@ -32,7 +31,10 @@ class CriticUnits(nn.LeakyReLU):
     def forward(self, x: Tensor) -> Tensor:
         """Return the units; those that remain are scaled, so that expectations stay."""
         y = super().forward(x)
-        return functional.dropout(y, self.dropout, self.training) if self.dropout else y
+        if not self.dropout or not self.training:
+            return y
+        # Not torch's dropout: replays give each record the same mask in both of two fits through this call.
+        return y * (torch.rand_like(y) >= self.dropout) / (1 - self.dropout)
 
 
 class CriticNetwork(nn.Module):
