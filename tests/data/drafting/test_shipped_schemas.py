@@ -43,7 +43,7 @@ def test_every_example_is_a_reviewed_schema(path: Path) -> None:
     schema = Schema.load(path)
     assert schema.reviewed
     assert schema.complete
-    assert re.search("CC BY|MIT licence|free use|free for|with permission", path.read_text())
+    assert re.search("CC BY|MIT licence|free use|free for|with permission|public domain", path.read_text())
 
 
 def test_the_examples_take_data_of_their_kind() -> None:
