@@ -24,7 +24,7 @@ from sundog.models.marginals.bucket_tree import BucketTree, Clique
 from sundog.models.marginals.inference import CliqueLayout, Factors, Floats, calibrate, compute_marginals
 
 COLUMN_PRIOR, PAIR_PRIOR = 0.001, 0.02  # λ: how far the model stays from what was measured, in units of its variance
-_MEMORY = 10  # of L-BFGS, in steps
+_MEMORY = 30  # of L-BFGS, in steps: more take fewer steps
 
 # Finding the libraries takes milliseconds, as long as a small estimate.
 _find_libraries = functools.cache(ThreadpoolController)
