@@ -30,6 +30,7 @@ from scipy import stats
 
 from sundog.auditing.games.model_games import play_model
 from sundog.fit.synthesizer import Synthesizer
+from sundog.privacy.noise import NoiseSource
 from sundog.training.trainer import Trainer
 
 Numbers = npt.NDArray[np.float32]
@@ -87,14 +88,27 @@ def watch_steps(*, stop: int | None = None) -> Iterator[Seen]:
         Trainer._call = own  # type: ignore[method-assign]
 
 
-def fit(model: str, device: str, *, out: Path | None = None, resume: bool = False, stop: int | None = None) -> Seen:
-    """Fit a model with private noise, and return what its steps used; noise is large, so that records hardly matter."""
+def fit(
+    model: str,
+    device: str,
+    *,
+    out: Path | None = None,
+    resume: bool = False,
+    stop: int | None = None,
+    noise: NoiseSource | None = None,
+    **settings: Any,
+) -> Seen:
+    """Fit a model, by default with private noise, and return what its steps used.
+
+    Noise is large, so that records hardly matter. `settings` are further ones of the model.
+    """
     rng = np.random.default_rng(0)
     table = {
         "place": [f"p{code}" for code in rng.integers(0, 100, RECORDS)],
         "age": rng.integers(0, 100, RECORDS).tolist(),
     }
-    synth = Synthesizer(model, epsilon=0.2, delta=1e-5, seed=0, device=device, settings=SETTINGS[model])
+    chosen = {**SETTINGS[model], **settings}
+    synth = Synthesizer(model, epsilon=0.2, delta=1e-5, seed=0, device=device, settings=chosen, noise=noise)
     with watch_steps(stop=stop) as seen, contextlib.suppress(KeyboardInterrupt):
         synth.fit(table, {"columns": COLUMNS, "records": RECORDS}, out=out, resume=resume)
     return seen

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tests.auditing.games.broken_noise import weaken
@@ -15,6 +16,7 @@ from sundog.auditing.games.model_games import make_model_game
 from sundog.privacy.chacha import DeviceNormals
 from sundog.privacy.noise import NoiseSource
 from sundog.privacy.normals import Keystream
+from sundog.training.speed.cuda_graphs import GraphedStep
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 ALARM = 1e-9
@@ -55,6 +57,45 @@ def test_noise_has_its_scale_and_never_comes_twice(model: str, device: str, tmp_
     assert all(compute_scale_p_value(gradients, scale) < ALARM for scale in (2 / 3, 3 / 2))
     assert max(norm for each in seen for norm in each.sums) < RECORDS
     assert count_repeats([step for each in seen for step in each.normals]) == 0
+
+
+BOTH = {"dropout": 0.5, "weight_norm": True}
+
+
+@pytest.mark.parametrize("seed", [None, 3], ids=["secure", "seeded"])
+@pytest.mark.parametrize(
+    ("device", "settings"),
+    [
+        pytest.param("cpu", BOTH, id="cpu-both"),
+        pytest.param("cuda", {}, id="cuda-plain", marks=needs_gpu),
+        pytest.param("cuda", {"dropout": 0.5}, id="cuda-dropout", marks=needs_gpu),
+        pytest.param("cuda", {"weight_norm": True}, id="cuda-weight-norm", marks=needs_gpu),
+        pytest.param("cuda", BOTH, id="cuda-both", marks=needs_gpu),
+    ],
+)
+def test_noise_is_new_in_each_step_of_a_critic(
+    device: str, settings: dict[str, Any], seed: int | None, monkeypatch: Patch
+) -> None:
+    """Whatever the critic, and wherever noise comes from. On a GPU, steps are replayed from the third on."""
+    from audit_cuda import RECORDS, compute_scale_p_value, count_repeats, fit
+
+    captured: list[GraphedStep] = []
+    capture = GraphedStep._capture
+    monkeypatch.setattr(GraphedStep, "_capture", lambda step: (captured.append(step), capture(step))[1])
+
+    def fit_critic() -> Any:
+        return fit("gan", device, noise=None if seed is None else NoiseSource.seeded(seed), **settings)
+
+    seen = fit_critic()
+    assert len(captured) == (device == "cuda")
+    assert len(seen.normals) >= 10
+    for gradient in seen.gradients:  # the noise of no step is hidden by that of the others
+        assert compute_scale_p_value([gradient], 1.0) > ALARM
+        assert max(compute_scale_p_value([gradient], scale) for scale in (2 / 3, 3 / 2)) < ALARM
+    assert max(seen.sums) < RECORDS
+    assert count_repeats(seen.normals) == 0
+    if seed is not None:
+        np.testing.assert_array_equal(fit_critic().normals, seen.normals)
 
 
 def repeat_in_each_step(patch: Patch) -> None:

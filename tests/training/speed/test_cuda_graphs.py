@@ -26,7 +26,7 @@ pytestmark = [
 ]
 
 
-def step_on(device: str, policy: ClipPolicy, noise: float, *, fast: bool = False) -> PrivateStep:
+def step_on(device: str, policy: ClipPolicy, noise: float, source: NoiseSource | None = None) -> PrivateStep:
     torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(6, 50), nn.Tanh(), nn.Linear(50, 6)).to(device)
 
@@ -40,7 +40,7 @@ def step_on(device: str, policy: ClipPolicy, noise: float, *, fast: bool = False
         groups=group_all(module),
         policy=policy,
         optimizer=torch.optim.SGD(module.parameters(), lr=0.1, foreach=True),
-        noise=NoiseSource(fast_gradients=fast),
+        noise=source or NoiseSource(),
         noise_multiplier=noise,
         expected_batch=8.0,
     )
@@ -123,17 +123,40 @@ def test_the_kernel_gives_what_the_reference_does(count: int) -> None:
         torch.testing.assert_close(found.cpu(), expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("fast", [False, True])
-def test_every_replay_has_noise_of_its_own(fast: bool) -> None:
-    step = step_on("cuda", Fixed(torch.ones(1, device="cuda")), 2.0, fast=fast)
-    graphed = GraphedStep(step, torch.randn(100, 6, device="cuda"), capacity=choose_capacity(8))
-    drawn = []
-    for _ in range(8):
-        graphed(np.empty(0, dtype=np.int64))
-        drawn.append(torch.cat([p.grad.flatten() for p in step.groups.parameters if p.grad is not None]).cpu())
+def take_empty_step(graphed: GraphedStep) -> Tensor:
+    """Return the gradient of a step without records: its noise."""
+    graphed(np.empty(0, dtype=np.int64))
+    found = torch.cat([p.grad.flatten() for p in graphed.step.groups.parameters if p.grad is not None])
+    return found.cpu()
+
+
+def new_graph(source: NoiseSource) -> GraphedStep:
+    step = step_on("cuda", Fixed(torch.ones(1, device="cuda")), 2.0, source)
+    return GraphedStep(step, torch.randn(100, 6, device="cuda"), capacity=choose_capacity(8))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [NoiseSource(), NoiseSource(fast_gradients=True), NoiseSource.seeded(0)],
+    ids=["secure", "fast", "seeded"],
+)
+def test_every_replay_has_noise_of_its_own(source: NoiseSource) -> None:
+    """The source of each step is derived as `Trainer` does: with a seed, it is another one."""
+    graphed, drawn = new_graph(source), []
+    for number in range(8):
+        graphed.step.noise = source.derive_stream("gradient", number)
+        drawn.append(take_empty_step(graphed))
     noise = torch.stack(drawn)
     torch.testing.assert_close(noise.std(dim=1), torch.full((8,), 2 / 8), rtol=0.15, atol=0.0)
     assert float((torch.corrcoef(noise) - torch.eye(8)).abs().max()) < 0.25
+
+
+def test_a_graph_refuses_noise_that_it_would_not_draw() -> None:
+    graphed = new_graph(NoiseSource())
+    take_empty_step(graphed)
+    graphed.step.noise = NoiseSource()
+    with pytest.raises(RuntimeError, match="create a new GraphedStep"):
+        take_empty_step(graphed)
 
 
 def test_a_graph_is_recorded_while_that_of_another_training_is_garbage() -> None:

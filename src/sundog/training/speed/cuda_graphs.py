@@ -74,7 +74,9 @@ class GraphedStep:
         self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         self._graph: torch.cuda.CUDAGraph | None = None
         self._taken = 0
-        self._draws_inside = not step.noise.fast_gradients  # torch's generators need graphs of their own
+        # A graph goes on drawing from the source it was captured with. Test noise has another source in each step, and
+        # torch's generators need graphs of their own: such noise is drawn before each replay.
+        self._source = step.noise if step.noise.private and not step.noise.fast_gradients else None
         for group in step.optimizer.param_groups:
             if group.get("capturable"):  # schedules change it in place
                 group["lr"] = torch.as_tensor(group["lr"], device=device)
@@ -89,8 +91,10 @@ class GraphedStep:
             return
         self.step.refuse_changes()
         self._send(index, owners, slots)
-        if not self._draws_inside:
+        if self._source is None:
             self.step.draw_noise()
+        elif self.step.noise is not self._source:
+            raise RuntimeError("a graph draws from the noise source that it began with; create a new GraphedStep")
         if self._graph is None and self._taken == _FIRST_STEPS:
             self._graph = self._capture()
         if self._graph is not None:
@@ -132,7 +136,7 @@ class GraphedStep:
         return capture_graph(self._take, self._stream)
 
     def _take(self) -> None:
-        if self._draws_inside:
+        if self._source is not None:
             self.step.draw_noise()
         self.step.take_compiled(self._gather_batch())
 
