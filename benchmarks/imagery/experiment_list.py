@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from imagery.experiments import BlackBox, Euclidean, Experiment, Target, WhiteBox
+from imagery.experiments import BlackBox, Euclidean, Experiment, SecondDcgan, Target, WhiteBox
 from imagery.image_subsets import CIFAR, LFW
 from imagery.private_targets import PrivateTarget
 from imagery.target_networks import Defence
-from imagery.target_training import BEGAN, DCGAN, VAE
+from imagery.target_training import BATCH, BEGAN, DCGAN, VAE
 from sundog.auditing.attacks.trained_discriminator import (
     Discriminator,
     Gan,
@@ -77,6 +77,18 @@ def list_black_box(lengths: Lengths) -> Iterator[Listed]:
         yield Listed(Euclidean(Target(data, DCGAN, lengths.epochs)), 0.10)
 
 
+def list_longer(lengths: Lengths) -> Iterator[Listed]:
+    """List what the black box may lack: the text's attacker, more steps on samples that come once, more overfitting."""
+    steps = 5 * lengths.steps // 2
+    for data, text in ((LFW, 0.40), (CIFAR, 0.37)):
+        target = Target(data, DCGAN, lengths.epochs, samples=BATCH * steps // 2)
+        overfitted = Target(data, DCGAN, 5 * lengths.epochs // 2)
+        yield Listed(SecondDcgan(target, steps), text)
+        yield Listed(SecondDcgan(overfitted, lengths.steps), text)
+        yield Listed(BlackBox(target, Gan, steps), text)
+        yield Listed(BlackBox(overfitted, Gan, lengths.steps), text)
+
+
 def list_knowledge(lengths: Lengths) -> Iterator[Listed]:
     """Figures 6.9, 6.11 and 6.6; shares of known members and of known others."""
     for data in BOTH:
@@ -133,6 +145,7 @@ def list_sizes(lengths: Lengths) -> Iterator[Listed]:
 PARTS = {
     "white-box": list_white_box,
     "black-box": list_black_box,
+    "longer": list_longer,
     "knowledge": list_knowledge,
     "private": list_private,
     "defences": list_defences,

@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 from imagery.image_subsets import Images, load_images
 from imagery.outcomes import Outcome, keep_outcome, measure_accuracy
 from imagery.target_networks import Defence
-from imagery.target_training import GAMES, Sizes, TargetTraining
+from imagery.target_training import GAMES, DcganAttacker, NewGame, Sizes, TargetTraining
 from sundog.auditing.attacks.discriminator_training import DiscriminatorTraining, TrainingOptions
 from sundog.auditing.attacks.trained_discriminator import TrainedDiscriminator
 from sundog.auditing.threat_model import Knowledge, ThreatModel
 from sundog.data.records import Records
 
 Pixels = NDArray[np.uint8]
-SAMPLES = 100_000  # of each target without privacy, for black-box attacks
+EPOCHS = 400  # of targets, as in the text
+SAMPLES = 100_000  # of targets without privacy, for black-box attacks
 DELAY = 1000  # steps before a GAN is shown known records
 POINTS = 16  # of a curve by epochs
 
@@ -60,22 +61,27 @@ class Target:
         people: how many people are the members instead; 0 for a random share.
         records: the most images, members and others.
         defence: what is changed in the networks, and its name.
+        samples: how many are kept for black-box attacks.
     """
 
     data: str
     network: str
-    epochs: int = 400
+    epochs: int = EPOCHS
     share: float = 0.1
     people: int = 0
     records: int | None = None
     defence: tuple[str, Defence] = ("", Defence())
+    samples: int = SAMPLES
 
     @property
     def name(self) -> str:
         """What it is called in the table."""
         part = f"top {self.people}" if self.people else f"{self.share:.0%}"
         whole = f" of {self.records}" if self.records else ""
-        return f"{self.data} {part}{whole}, {self.network}" + (f", {self.defence[0]}" if self.defence[0] else "")
+        more = [self.defence[0]] if self.defence[0] else []
+        more += [f"{self.epochs:,} epochs"] if self.epochs > EPOCHS else []
+        more += [f"{self.samples:,} samples"] if self.samples != SAMPLES else []
+        return ", ".join([f"{self.data} {part}{whole}", self.network, *more])
 
     @property
     def training(self) -> WhiteBox:
@@ -160,16 +166,21 @@ class WhiteBox:
                 curve[str(epoch)] = accuracy.value
                 outcome = Outcome(accuracy, dict(curve), time.perf_counter() - start, complete=epoch == epochs)
                 report(replace(outcome, complete=False))
-        keep_samples(sizing, self.name, training.sample(sizing.cut(SAMPLES, 200), images.pixels))
+        keep_samples(sizing, self.name, training.sample(sizing.cut(self.target.samples, 200), images.pixels))
         return outcome
 
 
 def train_target(target: Target, pixels: Pixels, sizing: Sizing) -> TargetTraining:
-    """Return a training that is about to begin."""
+    """Return the training of a target that is about to begin."""
+    return new_training(pixels, GAMES[target.network], target.defence[1], sizing)
+
+
+def new_training(pixels: Pixels, game: NewGame, defence: Defence, sizing: Sizing) -> TargetTraining:
+    """Return a training on images that is about to begin."""
     torch.manual_seed(0)
     device = torch.device(sizing.device)
     sizes = Sizes(1 if pixels.ndim == 3 else pixels.shape[-1], sizing.channels)
-    return TargetTraining(pixels, GAMES[target.network](sizes, target.defence[1], device), device)
+    return TargetTraining(pixels, game(sizes, defence, device), device)
 
 
 def keep_samples(sizing: Sizing, name: str, pixels: Pixels) -> None:
@@ -237,6 +248,44 @@ class BlackBox:
         attack = self.attack(options, observe)
         scores = attack.score(ThreatModel(held), candidates, np.random.default_rng(3))
         return Outcome(measure_accuracy(scores, members), curve, time.perf_counter() - start, complete=True)
+
+
+@dataclass(frozen=True)
+class SecondDcgan:
+    """The black box of the text, whose attacker is a DCGAN that normalises batches; the attack of the command does not.
+
+    Args:
+        target: what is attacked.
+        steps: of the attacker.
+    """
+
+    target: Target
+    steps: int
+
+    @property
+    def name(self) -> str:
+        """What it is called in the table."""
+        return f"DCGAN attacker, {self.target.name}"
+
+    @property
+    def source(self) -> Experiment:
+        """The experiment whose samples it needs."""
+        return self.target.training
+
+    def run(self, sizing: Sizing, report: Callable[[Outcome], None]) -> Outcome:
+        """Measure after each thousandth step of the attacker."""
+        start, images = time.perf_counter(), self.target.load(sizing)
+        samples: Pixels = np.load(get_path(sizing, self.source.name, ".npy"))
+        training = new_training(samples, DcganAttacker, Defence(), sizing)
+        curve: dict[str, float] = {}
+        steps, most = sizing.cut(self.steps, 20), sizing.cut(1000, 10)
+        for step in range(most, steps + 1, most):
+            training.take_steps(most)
+            accuracy = measure_accuracy(training.score(images.pixels), images.members)
+            curve[str(step)] = accuracy.value
+            outcome = Outcome(accuracy, dict(curve), time.perf_counter() - start, complete=step == steps)
+            report(replace(outcome, complete=False))
+        return outcome
 
 
 def draw_known(members: NDArray[np.bool_], share: float, other: float) -> NDArray[np.bool_]:

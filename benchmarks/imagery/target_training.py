@@ -23,6 +23,7 @@ from imagery.target_networks import (
     new_encoder,
     new_generator,
 )
+from sundog.auditing.attacks.discriminator_training import FAKE, REAL, compare_with_labels
 from sundog.training.speed.cuda_graphs import ReplayedWork
 
 BATCH = 32  # as in the text
@@ -86,6 +87,17 @@ class Dcgan(Game):
         """Return the logits of the discriminator, without dropout and noise."""
         logits: Tensor = self.discriminator(images)
         return logits
+
+
+class DcganAttacker(Dcgan):
+    """The text's attacker: a second DCGAN, whose discriminator learns from labels that are drawn, some swapped."""
+
+    def update(self, real: Tensor) -> None:
+        """Take a step of the discriminator, and one of the generator."""
+        made = self.draw(len(real))
+        told = compare_with_labels(self.discriminator(real), REAL, FAKE)
+        descend(self.learns_to_tell, told + compare_with_labels(self.discriminator(made.detach()), FAKE, REAL))
+        descend(self.learns_to_make, judge(self.discriminator(made), 1.0))
 
 
 class DcganVae(Game):
@@ -160,7 +172,9 @@ class Began(Game):
         return lost
 
 
-GAMES: dict[str, Callable[[Sizes, Defence, torch.device], Game]] = {DCGAN: Dcgan, VAE: DcganVae, BEGAN: Began}
+NewGame = Callable[[Sizes, Defence, torch.device], Game]
+
+GAMES: dict[str, NewGame] = {DCGAN: Dcgan, VAE: DcganVae, BEGAN: Began}
 
 
 class TargetTraining:
@@ -188,6 +202,12 @@ class TargetTraining:
             self.places[: len(batch)].copy_(batch)
             self._step()
         return len(starts)
+
+    def take_steps(self, count: int) -> None:
+        """Train on batches that are drawn at random."""
+        for _ in range(count):
+            self.places.random_(len(self.images))
+            self._step()
 
     @torch.no_grad()
     def score(self, pixels: NDArray[np.uint8]) -> NDArray[np.float64]:

@@ -154,7 +154,7 @@ class DiscriminatorTraining:
     def _take_step(self) -> None:
         discriminator, generator = self._optimizers
         real, fake = self.critic(self._draw(self._real, BATCH)), self.critic(self._draw_fake())
-        _descend(discriminator, _compare(real, REAL, FAKE) + _compare(fake, FAKE, REAL))
+        _descend(discriminator, compare_with_labels(real, REAL, FAKE) + compare_with_labels(fake, FAKE, REAL))
         if self.evidence.generates:
             _descend(generator, functional.softplus(-self.critic(self._generate(BATCH))).mean())
 
@@ -189,8 +189,12 @@ def _descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
     optimizer.step()
 
 
-def _compare(scores: Tensor, between: tuple[float, float], others: tuple[float, float]) -> Tensor:
-    """Return the cross-entropy of scores with labels that are drawn between two numbers, some from the other side."""
+def compare_with_labels(scores: Tensor, between: tuple[float, float], others: tuple[float, float]) -> Tensor:
+    """Return the cross-entropy of scores with labels that are drawn between two numbers, some from the other side.
+
+    >>> bool(compare_with_labels(torch.full((8,), 50.0), FAKE, REAL) > 30)  # taken for real, but labelled as fake
+    True
+    """
     draws = torch.rand(3, len(scores), device=scores.device)
     own, other = (low + (high - low) * draw for (low, high), draw in zip((between, others), draws[:2], strict=True))
     labels = torch.where(draws[2] < FLIPPED, other, own)
