@@ -10,7 +10,7 @@ from imagery.experiments import BlackBox, Euclidean, Experiment, SecondDcgan, Ta
 from imagery.image_subsets import CIFAR, LFW
 from imagery.private_targets import PrivateTarget
 from imagery.target_networks import Defence
-from imagery.target_training import BATCH, BEGAN, DCGAN, VAE
+from imagery.target_training import BATCH, BEGAN, DCGAN, TWICE, VAE
 from sundog.auditing.attacks.trained_discriminator import (
     Discriminator,
     Gan,
@@ -78,15 +78,15 @@ def list_black_box(lengths: Lengths) -> Iterator[Listed]:
 
 
 def list_longer(lengths: Lengths) -> Iterator[Listed]:
-    """List what the black box may lack: the text's attacker, more steps on samples that come once, more overfitting."""
+    """List what the black box may lack: the text's attacker, more steps on new samples, targets that overfit more."""
     steps = 5 * lengths.steps // 2
     for data, text in ((LFW, 0.40), (CIFAR, 0.37)):
         target = Target(data, DCGAN, lengths.epochs, samples=BATCH * steps // 2)
         overfitted = Target(data, DCGAN, 5 * lengths.epochs // 2)
-        yield Listed(SecondDcgan(target, steps), text)
-        yield Listed(SecondDcgan(overfitted, lengths.steps), text)
-        yield Listed(BlackBox(target, Gan, steps), text)
-        yield Listed(BlackBox(overfitted, Gan, lengths.steps), text)
+        followed = Target(data, TWICE, lengths.epochs)
+        for own, most in ((target, steps), (overfitted, lengths.steps), (followed, lengths.steps)):
+            yield Listed(SecondDcgan(own, most), text)
+            yield Listed(BlackBox(own, Gan, most), text)
 
 
 def list_knowledge(lengths: Lengths) -> Iterator[Listed]:

@@ -28,7 +28,7 @@ from sundog.training.speed.cuda_graphs import ReplayedWork
 
 BATCH = 32  # as in the text
 SCORED = 256  # images that are normalised together
-DCGAN, VAE, BEGAN = "DCGAN", "DCGAN+VAE", "BEGAN"
+DCGAN, TWICE, VAE, BEGAN = "DCGAN", "DCGAN with two generator steps", "DCGAN+VAE", "BEGAN"
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,15 @@ class Dcgan(Game):
         """Return the logits of the discriminator, without dropout and noise."""
         logits: Tensor = self.discriminator(images)
         return logits
+
+
+class DcganTwice(Dcgan):
+    """DCGAN as a widely used implementation trains it: two steps of the generator for one of the discriminator."""
+
+    def update(self, real: Tensor) -> None:
+        """Take a step of the discriminator, and two of the generator."""
+        super().update(real)
+        descend(self.learns_to_make, judge(self.discriminator(self.draw(len(real))), 1.0))
 
 
 class DcganAttacker(Dcgan):
@@ -174,7 +183,7 @@ class Began(Game):
 
 NewGame = Callable[[Sizes, Defence, torch.device], Game]
 
-GAMES: dict[str, NewGame] = {DCGAN: Dcgan, VAE: DcganVae, BEGAN: Began}
+GAMES: dict[str, NewGame] = {DCGAN: Dcgan, TWICE: DcganTwice, VAE: DcganVae, BEGAN: Began}
 
 
 class TargetTraining:
