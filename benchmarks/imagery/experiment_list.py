@@ -83,8 +83,8 @@ def list_longer(lengths: Lengths) -> Iterator[Listed]:
     for data, text in ((LFW, 0.40), (CIFAR, 0.37)):
         target = Target(data, DCGAN, lengths.epochs, samples=BATCH * steps // 2)
         overfitted = Target(data, DCGAN, 5 * lengths.epochs // 2)
-        followed = Target(data, TWICE, lengths.epochs)
-        for own, most in ((target, steps), (overfitted, lengths.steps), (followed, lengths.steps)):
+        followed = [Target(data, TWICE, epochs) for epochs in (lengths.epochs, 5 * lengths.epochs // 2)]
+        for own, most in ((target, steps), *((each, lengths.steps) for each in (overfitted, *followed))):
             yield Listed(SecondDcgan(own, most), text)
             yield Listed(BlackBox(own, Gan, most), text)
 
