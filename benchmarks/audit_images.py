@@ -9,7 +9,7 @@ What is cut against the text is printed: images are 32 × 32 and LFW is gray, CI
 
     SUNDOG_DATA=../shared/data python benchmarks/audit_images.py [--quick] [--json FILE] [--only PART ...]
         [--device cpu|cuda] [--jobs N] [--keep FOLDER] [--limit SECONDS] [--epochs N] [--steps N] [--known-steps N]
-        [--channels N]
+        [--channels N] [--plot FILE]
 
 Outcomes are kept in a folder as they come. With the same folder, complete ones are not computed again, so that parts
 may run in separate calls.
@@ -32,6 +32,7 @@ from imagery.experiment_list import MANY, PARTS, POOL, Lengths, Listed, list_exp
 from imagery.experiments import Experiment, Sizing, get_path, run_experiment
 from imagery.image_subsets import is_at_hand
 from imagery.outcomes import Outcome, read_outcome
+from imagery.pictures import draw_curves
 from report import Row, parse_arguments, publish
 
 POLLED = 0.2  # seconds
@@ -53,6 +54,8 @@ def main() -> None:
         print_cuts(lengths, sizing)
         failed = run_all([each.experiment for each in listed], sizing, options.jobs, options.limit)
         publish(make_rows(listed, sizing), options)
+        if options.plot:
+            draw_curves(options.plot, lengths, sizing)
     sys.exit(1 if failed else 0)
 
 
@@ -66,6 +69,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--steps", type=int, default=20_000, help="of attackers without knowledge")
     parser.add_argument("--known-steps", type=int, default=15_000, help="of attackers with knowledge, and by size")
     parser.add_argument("--channels", type=int, default=64, help="of the first layers")
+    parser.add_argument("--plot", type=Path, help="draw the curves to this PNG file")
 
 
 def print_cuts(lengths: Lengths, sizing: Sizing) -> None:
