@@ -47,7 +47,7 @@ def _inside(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_release_that_holds_ends_with_zero(sundog: Sundog) -> None:
     called = sundog("audit", "table.sundog", "--members", "members.csv", "--nonmembers", "nonmembers.csv", "--quick")
     assert called.code == 0, called.err
-    assert called.out.startswith("No violation found.")
+    assert called.out.startswith("Nothing was found that breaks the promise of ε = 1.\nMembership: ")
     assert "exact-match" in called.out
     assert "not tried:" in called.out
     assert "as private as the records" in called.err
@@ -56,6 +56,8 @@ def test_a_release_that_holds_ends_with_zero(sundog: Sundog) -> None:
     )  # progress
     assert all(f"{name}: " in called.out for name in ("Membership", "Replay", "Canaries", "Game"))
     assert "\n  replay     4 neighbours compared, " in called.out
+    assert "is promised at δ = 10⁻⁹" in called.out
+    assert called.out.count("promised ε = 1 at δ = 10⁻⁶") == 2  # canaries and game
 
 
 def test_one_attack_that_cannot_be_run_is_an_error(sundog: Sundog) -> None:
@@ -82,6 +84,7 @@ def test_a_broken_promise_ends_with_one(sundog: Sundog) -> None:
     assert called.json["violated"] is True
     (finding,) = called.json["findings"]
     assert finding["bound"] > finding["promise"] > 1.0
+    assert finding["delta"] == 1e-9
     assert len(called.json["worst_records"]) == 100
     assert called.json["private"].startswith("measured on private records")
 
@@ -91,6 +94,7 @@ def test_the_table_of_another_tool_is_flagged_and_ends_with_zero(sundog: Sundog)
     called = sundog("audit", "other.csv", "--schema", "s.yaml", *real, "--attack", "exact-match")
     assert called.code == 0, called.err
     assert called.out.startswith("Records leak; nothing was promised.")
+    assert " at δ = 10⁻⁹; nothing is promised." in called.out
 
 
 def test_a_split_by_age_ends_with_two(sundog: Sundog, made: Path) -> None:
@@ -122,7 +126,7 @@ def test_a_broken_program_ends_with_one(
     (finding,) = called.json["findings"]
     assert (finding["name"], finding["verdict"]) == (name, "the promise is broken")
     assert name == "replay" or finding["bound"] > finding["promise"]
-    assert called.json["headline"].startswith("The promise is broken. ")
+    assert called.json["headline"].startswith("The promise of ε = 1 is broken. ")
 
 
 def test_audits_can_be_chosen_and_the_rest_is_listed(sundog: Sundog) -> None:
