@@ -4,7 +4,7 @@ All figures are as private as the real data; only those measured with --publish 
 violation was found; 1 the promise of the certificate is broken; 2 bad input, or non-members that differ from the
 members so that nothing can be judged.
 
-Example: sundog audit adult.sundog --members adult.csv.gz --nonmembers test.csv.gz -o audit.html
+Example: sundog audit adult.sundog --members adult.csv.gz --nonmembers adult_holdout.csv.gz -o audit.html
 """
 
 from __future__ import annotations
