@@ -172,6 +172,8 @@ def test_figures_are_published_for_a_price(sundog: Sundog, made: Path) -> None:
         (["--members", "nowhere.csv"], "nowhere.csv: there is no such file"),
         (["--nonmembers", "./members.csv"], "members.csv: these are the members; give records that the release was"),
         (["--reference", "nonmembers.csv"], "nonmembers.csv: these are the non-members; give further records of the"),
+        (["--device", "tpu"], "there is no device 'tpu'; choose cpu or cuda"),
+        (["--device", "cuda"], "attack 'exact-match' does not use device; leave it out, or name one of gan, "),
         (["--attack", "psychic"], "there is no attack 'psychic'; "),
         (["--private", "members.csv"], "members.csv: is not the curator's part of a release"),
         (["--rows", "3"], "3 records of each kind are too few for an audit"),

@@ -71,6 +71,7 @@ class AuditRequest:
     nonmember_labels: Any
     attack: str
     audits: Sequence[str]
+    device: str
     settings: Mapping[str, Any]
     n: int | None
     rows: int | None
