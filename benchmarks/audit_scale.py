@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
-from report import DATA, Row, parse_arguments, publish
+from report import DATA, Row, parse_arguments, print_each, publish
 from scipy import sparse
 from tables_scale import declare_columns, generate_rows
 
@@ -178,11 +178,8 @@ def extend(parser: argparse.ArgumentParser) -> None:
 
 def main() -> None:
     options = parse_arguments(__doc__ or "", extend)
-    rows = []
     with tempfile.TemporaryDirectory() as name:
-        for row in measure_all(options, Path(name)):
-            print(f"{row.name}: {row.value:.4g} {row.unit}", flush=True)
-            rows.append(row)
+        rows = print_each(measure_all(options, Path(name)))
     publish(rows, options)
 
 

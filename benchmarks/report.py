@@ -7,7 +7,7 @@ import json
 import os
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Lock
@@ -43,6 +43,20 @@ def parse_arguments(
     if extend is not None:
         extend(parser)
     return parser.parse_args()
+
+
+def print_each(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows, and print each as soon as it is measured.
+
+    >>> len(print_each([Row("a fit", 12.34, "s", "a peer", 2.0)]))
+    a fit: 12.34 s
+    1
+    """
+    found = []
+    for row in rows:
+        print(f"{row.name}: {row.value:.4g} {row.unit}", flush=True)
+        found.append(row)
+    return found
 
 
 def publish(rows: Sequence[Row], options: argparse.Namespace) -> None:

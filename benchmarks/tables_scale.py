@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
-from report import Row, parse_arguments, publish
+from report import Row, parse_arguments, print_each, publish
 
 import sundog
 from sundog.models.marginals.counting import count_cliques
@@ -183,11 +183,8 @@ def extend(parser: argparse.ArgumentParser) -> None:
 
 def main() -> None:
     options = parse_arguments(__doc__ or "", extend)
-    rows = []
     with tempfile.TemporaryDirectory() as name:
-        for row in measure_all(options, Path(name)):
-            print(f"{row.name}: {row.value:.4g} {row.unit}", flush=True)
-            rows.append(row)
+        rows = print_each(measure_all(options, Path(name)))
     publish(rows, options)
 
 

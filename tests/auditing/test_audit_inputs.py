@@ -67,6 +67,15 @@ def test_undeclared_values_are_refused_in_real_data_and_allowed_in_others(tmp_pa
     assert call(synthetic=write(tmp_path, strange)).findings[0].bound == 0
 
 
+@pytest.mark.filterwarnings("ignore:.*drafted schema is NOT PRIVATE")
+def test_a_draft_from_a_table_in_memory_says_how_to_edit_it(tmp_path: Path) -> None:
+    path = write(tmp_path, make_table(np.random.default_rng(5), 100).drop(columns="income"))
+    with pytest.raises(
+        DataError, match=r"people.csv: column 'income' is missing.*; the schema was drafted from the real"
+    ):
+        call(nonmembers=path, schema=None)
+
+
 def test_a_release_has_its_own_schema(tmp_path: Path) -> None:
     from tests.auditing.released_table import make_release
 

@@ -204,7 +204,9 @@ def test_membership_need_not_be_audited() -> None:
     assert found.attacked is None
     assert found.worst == ()
     assert "attacks" not in found.to_dict()
-    assert found.to_text().splitlines()[0].startswith("No violation found. In 200 fits of independent")
+    said = found.to_text().splitlines()
+    assert said[0] == "Nothing was found that breaks the promise of ε = 1."
+    assert said[1].startswith("Game: In 200 fits of independent")
     assert "attacks on membership: ask for --audit membership" in found.not_tried
     with pytest.raises(SundogError, match="membership was not audited"):
         found.similarity  # noqa: B018

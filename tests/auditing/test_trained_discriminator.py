@@ -24,6 +24,7 @@ from sundog.auditing.auditor import audit
 from sundog.auditing.threat_model import Knowledge, ThreatModel
 from sundog.data.reading.read import encode, read
 from sundog.data.records import Records, concatenate
+from sundog.errors import SundogError
 from sundog.evaluation.prediction.roc import Ranking
 
 KINDS: tuple[type[TrainedDiscriminator], ...] = (
@@ -34,6 +35,7 @@ KINDS: tuple[type[TrainedDiscriminator], ...] = (
     NonmemberDiscriminator,
 )
 SHORT = TrainingOptions(steps=300, delay=100, hidden=32, learning_rate=2e-3)
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 COUNT = 24  # of members, and of others
 
 
@@ -114,6 +116,37 @@ def test_other_records_are_attacked_with_perceptrons(form: str) -> None:
     assert np.isfinite(
         Gan(TrainingOptions(steps=5, hidden=32)).score(threat, candidates, np.random.default_rng(1))
     ).all()
+
+
+@pytest.mark.parametrize(
+    ("device", "name"),
+    [("cpu", "discriminator-nonmembers"), pytest.param("cuda", "gan-known", marks=needs_gpu, id="cuda")],
+)
+def test_an_attack_by_name_trains_on_the_device(device: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It finds there that every member was copied."""
+    seen: set[str] = set()
+    score = DiscriminatorTraining.score
+
+    def note_device(training: DiscriminatorTraining, records: Records) -> np.ndarray:
+        seen.add(next(training.critic.parameters()).device.type)
+        return score(training, records)
+
+    monkeypatch.setattr(DiscriminatorTraining, "score", note_device)
+    monkeypatch.setattr("sundog.auditing.attacks.trained_discriminator._STEPS", 200 if device == "cpu" else 2000)
+    rng = np.random.default_rng(0)
+    members, others = (rng.integers(0, 256, (60, 8, 8)).astype(np.uint8) for _ in range(2))
+    copies = np.repeat(members, 5, axis=0)
+    found = audit(copies, members=members, nonmembers=others, schema=IMAGES, attack=name, device=device)
+    assert seen == {device}
+    assert found.membership.attacks[0].measures["auc"].value > 0.6
+    assert found.about["device"] == device
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_a_device_that_is_not_there_is_refused() -> None:
+    assert [attack.name for attack in choose_attacks("gan")] == ["gan"]
+    with pytest.raises(SundogError, match="device 'cuda': torch finds no CUDA device here; leave the device out"):
+        choose_attacks("gan", "cuda")
 
 
 def test_all_leaves_slow_attacks_out_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,7 +81,12 @@ def test_noise_is_new_in_each_step_of_a_critic(
 
     captured: list[GraphedStep] = []
     capture = GraphedStep._capture
-    monkeypatch.setattr(GraphedStep, "_capture", lambda step: (captured.append(step), capture(step))[1])
+
+    def note_capture(step: GraphedStep) -> torch.cuda.CUDAGraph:
+        captured.append(step)
+        return capture(step)
+
+    monkeypatch.setattr(GraphedStep, "_capture", note_capture)
 
     def fit_critic() -> Any:
         return fit("gan", device, noise=None if seed is None else NoiseSource.seeded(seed), **settings)

@@ -47,7 +47,7 @@ def _inside(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_release_that_holds_ends_with_zero(sundog: Sundog) -> None:
     called = sundog("audit", "table.sundog", "--members", "members.csv", "--nonmembers", "nonmembers.csv", "--quick")
     assert called.code == 0, called.err
-    assert called.out.startswith("No violation found.")
+    assert called.out.startswith("Nothing was found that breaks the promise of ε = 1.\nMembership: ")
     assert "exact-match" in called.out
     assert "not tried:" in called.out
     assert "as private as the records" in called.err
@@ -56,6 +56,8 @@ def test_a_release_that_holds_ends_with_zero(sundog: Sundog) -> None:
     )  # progress
     assert all(f"{name}: " in called.out for name in ("Membership", "Replay", "Canaries", "Game"))
     assert "\n  replay     4 neighbours compared, " in called.out
+    assert "is promised at δ = 10⁻⁹" in called.out
+    assert called.out.count("promised ε = 1 at δ = 10⁻⁶") == 2  # canaries and game
 
 
 def test_one_attack_that_cannot_be_run_is_an_error(sundog: Sundog) -> None:
@@ -69,10 +71,13 @@ def test_members_as_nonmembers_are_refused_however_many_there_are(sundog: Sundog
     rng = np.random.default_rng(0)
     pd.DataFrame({"id": rng.permutation(300_000)}).to_csv(made / "many.csv", index=False)
     (made / "many.yaml").write_text("columns: {id: {type: integer, min: 0, max: 299999}}")
-    options = ("--schema", "many.yaml", "--members", "many.csv", "--nonmembers", "./many.csv", "--quick")
-    called = sundog("audit", "many.csv", *options)
-    assert called.code == 2
-    assert "many.csv: these are the members; give records that the release was not fitted on" in called.err
+    (made / "link.csv").symlink_to(made / "many.csv")
+    for nonmembers in ("./many.csv", str(made / "many.csv"), "link.csv"):
+        options = ("--schema", "many.yaml", "--members", "many.csv", "--nonmembers", nonmembers, "--quick")
+        called = sundog("audit", "many.csv", *options)
+        assert called.code == 2
+        shown = Path(nonmembers).name
+        assert f"{shown}: these are the members; give records that the release was not fitted on" in called.err
 
 
 def test_a_broken_promise_ends_with_one(sundog: Sundog) -> None:
@@ -82,6 +87,7 @@ def test_a_broken_promise_ends_with_one(sundog: Sundog) -> None:
     assert called.json["violated"] is True
     (finding,) = called.json["findings"]
     assert finding["bound"] > finding["promise"] > 1.0
+    assert finding["delta"] == 1e-9
     assert len(called.json["worst_records"]) == 100
     assert called.json["private"].startswith("measured on private records")
 
@@ -91,6 +97,7 @@ def test_the_table_of_another_tool_is_flagged_and_ends_with_zero(sundog: Sundog)
     called = sundog("audit", "other.csv", "--schema", "s.yaml", *real, "--attack", "exact-match")
     assert called.code == 0, called.err
     assert called.out.startswith("Records leak; nothing was promised.")
+    assert " at δ = 10⁻⁹; nothing is promised." in called.out
 
 
 def test_a_split_by_age_ends_with_two(sundog: Sundog, made: Path) -> None:
@@ -122,7 +129,7 @@ def test_a_broken_program_ends_with_one(
     (finding,) = called.json["findings"]
     assert (finding["name"], finding["verdict"]) == (name, "the promise is broken")
     assert name == "replay" or finding["bound"] > finding["promise"]
-    assert called.json["headline"].startswith("The promise is broken. ")
+    assert called.json["headline"].startswith("The promise of ε = 1 is broken. ")
 
 
 def test_audits_can_be_chosen_and_the_rest_is_listed(sundog: Sundog) -> None:
@@ -163,7 +170,10 @@ def test_figures_are_published_for_a_price(sundog: Sundog, made: Path) -> None:
         (["--set", "epochs=3"], "model 'independent' has no setting 'epochs'; "),
         (["--publish", "0.5"], "publish needs both an ε and a ledger of the real data"),
         (["--members", "nowhere.csv"], "nowhere.csv: there is no such file"),
-        (["--nonmembers", "members.csv"], "members.csv: 100% of its records are in members.csv too"),
+        (["--nonmembers", "./members.csv"], "members.csv: these are the members; give records that the release was"),
+        (["--reference", "nonmembers.csv"], "nonmembers.csv: these are the non-members; give further records of the"),
+        (["--device", "tpu"], "there is no device 'tpu'; choose cpu or cuda"),
+        (["--device", "cuda"], "attack 'exact-match' does not use device; leave it out, or name one of gan, "),
         (["--attack", "psychic"], "there is no attack 'psychic'; "),
         (["--private", "members.csv"], "members.csv: is not the curator's part of a release"),
         (["--rows", "3"], "3 records of each kind are too few for an audit"),
@@ -175,6 +185,32 @@ def test_bad_input_is_one_line(changed: list[str], complaint: str, sundog: Sundo
     given |= {changed[0]: changed[1]}
     called = sundog("audit", "table.sundog", *(part for pair in given.items() for part in pair))
     assert complaint in called.complaint
+
+
+def test_a_draft_that_does_not_fit_names_the_file_to_edit(sundog: Sundog, made: Path) -> None:
+    """Without a schema one is drafted from the members: the fix must be a command, since there is no file to edit."""
+    pd.DataFrame({"age": range(100), "town": list("ab") * 50}).to_csv(made / "my members.csv", index=False)
+    pd.DataFrame({"age": range(100), "town": list("ac") * 50}).to_csv(made / "towns.csv", index=False)
+    pd.DataFrame({"age": range(99, 199)}).to_csv(made / "ages.csv", index=False)
+    audit = ("audit", "towns.csv", "--members", "my members.csv", "--nonmembers")
+    for called, complaint in (
+        (sundog(*audit, "towns.csv"), "towns.csv: column 'town': row 2: 'c' is not a declared value"),
+        (sundog(*audit, "ages.csv"), "ages.csv: column 'town' is missing"),
+        (sundog("evaluate", "ages.csv", "--real", "my members.csv"), "ages.csv: column 'town' is missing"),
+    ):
+        assert called.code == 2
+        assert f"\nsundog: {complaint}" in called.err
+        assert called.err.endswith(
+            "; the schema was drafted from my members.csv: `sundog schema 'my members.csv' -o schema.yaml`, edit it, "
+            "and give `--schema schema.yaml`\n"
+        )
+    assert sundog(*audit, "nowhere.csv").err.endswith("nowhere.csv: there is no such file; check the path\n")
+
+
+def test_a_draft_that_fails_names_the_file_and_the_fix(sundog: Sundog, made: Path) -> None:
+    pd.DataFrame({"id": [f"p{number}" for number in range(100)]}).to_csv(made / "ids.csv", index=False)
+    called = sundog("audit", "towns.csv", "--members", "ids.csv", "--nonmembers", "members.csv")
+    assert "ids.csv: no column is left to draft from; write the schema by hand, and give it with `--sch" in called.err
 
 
 def test_the_output_is_json_alone(sundog: Sundog) -> None:

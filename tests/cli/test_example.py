@@ -10,6 +10,7 @@ from tests.cli.calling import Sundog
 
 from sundog.data.reading.read import encode, read
 from sundog.data.schema import Schema
+from sundog.evaluation.holdout_overlap import compute_copied_share
 
 
 @pytest.fixture
@@ -18,24 +19,29 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_it_writes_a_table_and_its_schema(sundog: Sundog, empty: Path) -> None:
+def test_it_writes_a_table_other_records_and_their_schema(sundog: Sundog, empty: Path) -> None:
     called = sundog("example")
     assert called.code == 0
-    assert {path.name for path in empty.iterdir()} == {"adult.csv.gz", "adult.schema.yaml"}
+    assert {path.name for path in empty.iterdir()} == {"adult.csv.gz", "adult_holdout.csv.gz", "adult.schema.yaml"}
     schema = Schema.load("adult.schema.yaml")
     assert schema.reviewed
-    assert len(encode(read("adult.csv.gz", schema), schema)) == 10_000
+    table, holdout = (encode(read(name, schema), schema) for name in ("adult.csv.gz", "adult_holdout.csv.gz"))
+    assert (len(table), len(holdout)) == (10_000, 5_000)
+    assert compute_copied_share(table, holdout) < 0.001
 
 
 @pytest.mark.usefixtures("empty")
-def test_the_command_that_it_suggests_runs(sundog: Sundog) -> None:
-    called = sundog("example", "-o", "some/folder")
-    (line,) = [line for line in called.err.splitlines() if line.startswith("next: sundog ")]
-    assert sundog(*shlex.split(line)[2:], "--model", "independent").code == 0
-    assert Path("some/folder/adult.sundog").exists()
+def test_the_commands_that_it_suggests_run(sundog: Sundog) -> None:
+    called = sundog("example", "-o", "some folder")
+    fit, audit = (shlex.split(line) for line in called.err.splitlines())
+    assert (fit[:3], audit[:3]) == (["next:", "sundog", "fit"], ["then:", "sundog", "audit"])
+    assert sundog(*fit[2:], "--model", "independent").code == 0
+    called = sundog(*audit[2:], "--attack", "likelihood", "--rows", "1000")
+    assert called.code == 0, called.err
+    assert Path("some folder/audit.html").exists()
 
 
-@pytest.mark.parametrize("name", ["adult.csv.gz", "adult.schema.yaml"])
+@pytest.mark.parametrize("name", ["adult.csv.gz", "adult_holdout.csv.gz", "adult.schema.yaml"])
 def test_it_replaces_nothing(sundog: Sundog, empty: Path, name: str) -> None:
     (empty / name).write_text("mine")
     assert sundog("example").complaint == f"{name}: exists already; choose another folder with -o"

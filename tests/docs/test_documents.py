@@ -71,13 +71,10 @@ def shorten(table: Path) -> None:
 @pytest.fixture
 def folder_with_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     package = Path(str(resources.files("sundog.demo")))
-    for name in ("adult.schema.yaml", "adult.csv.gz"):
+    for name in ("adult.schema.yaml", "adult.csv.gz", "adult_holdout.csv.gz"):
         shutil.copy(package / name, tmp_path)
-    with gzip.open(tmp_path / "adult.csv.gz") as whole:
-        lines = whole.readlines()
-    with gzip.open(tmp_path / "test.csv.gz", "w") as others:
-        others.writelines([lines[0], *lines[-_LINES:]])
-    shorten(tmp_path / "adult.csv.gz")
+    for name in ("adult.csv.gz", "adult_holdout.csv.gz"):
+        shorten(tmp_path / name)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +21,14 @@ from sundog.data.schema import Schema
 from sundog.errors import DataError
 from sundog.evaluation.comparison import choose_rows, make_rng
 from sundog.evaluation.holdout_overlap import compute_copied_share
-from sundog.evaluation.inputs import choose_schema, describe_source, load_release, read_synthetic, relax_schema
+from sundog.evaluation.inputs import (
+    choose_schema,
+    describe_source,
+    explain_draft,
+    load_release,
+    read_synthetic,
+    relax_schema,
+)
 from sundog.privacy.ledger import Ledger
 from sundog.progress import Progress
 from sundog.release.curator_file import load_curator_file
@@ -31,6 +40,10 @@ ROWS, QUICK_ROWS = 100_000, 5_000  # the most records of each kind to use
 _BYTES = 2**28  # of the images and series of each kind, unless a number of records was asked for
 FEWEST = 20  # records of each kind, or people
 _MOST_COPIED = 0.02  # of the non-members may be members
+_FIXES = {
+    "non-members": "give records that the release was not fitted on",
+    "reference": "give further records of the population, or leave it out",
+}
 
 
 @dataclass(frozen=True)
@@ -58,6 +71,7 @@ class AuditRequest:
     nonmember_labels: Any
     attack: str
     audits: Sequence[str]
+    device: str
     settings: Mapping[str, Any]
     n: int | None
     rows: int | None
@@ -131,15 +145,22 @@ def read_audit_inputs(request: AuditRequest) -> AuditInputs:
     """Read all inputs; every fault is a DataError of one line."""
     if request.most < FEWEST:
         raise DataError(f"{request.most} records of each kind are too few for an audit; use at least {FEWEST}")
-    real, release = request.real, load_release(request.synthetic)
-    strict = choose_schema(release, request.schema, real.members)
+    _refuse_same_source(request.real)
+    release = load_release(request.synthetic)
+    strict = choose_schema(release, request.schema, request.members)
     shared = strict if release is not None else relax_schema(strict)
     request = replace(request, rows=request.rows or limit_rows(request.most, shared))
     request.progress("reading", 0.0)
+    with explain_draft(request.members, drafted=release is None and request.schema is None):
+        return _read_with_schema(request, release, strict, shared)
+
+
+def _read_with_schema(request: AuditRequest, release: Release | None, strict: Schema, shared: Schema) -> AuditInputs:
+    """Read all inputs; real records must satisfy the strict schema, and all are encoded with the shared one."""
+    real = request.real
     members = _read_sample(real.members, real.labels, "members", request, strict, shared)
     nonmembers = _read_sample(real.nonmembers, real.nonmember_labels, "non-members", request, strict, shared)
     _refuse_overlap(members, nonmembers)
-    _refuse_same_source(real, nonmembers.name)
     synthetic, made = read_synthetic(
         request.synthetic, release, shared, n=request.n, rows=2 * request.most, seed=request.seed
     )
@@ -225,15 +246,20 @@ def _refuse_overlap(members: Sample, others: Sample) -> None:
         )
 
 
-def _refuse_same_source(real: RealData, name: str) -> None:
-    """Raise if members are given as non-members, too: random subsets of many records may have few in common."""
-    one, other = real.members, real.nonmembers
-    if isinstance(one, str | Path) and isinstance(other, str | Path):
-        is_same = Path(one).resolve() == Path(other).resolve()
-    else:
-        is_same = one is other
-    if is_same:
-        raise DataError(f"{name}: these are the members; give records that the release was not fitted on")
+def _refuse_same_source(real: RealData) -> None:
+    """Raise if records are given twice: of many records, random subsets are compared, which have few in common."""
+    given = {"members": real.members, "non-members": real.nonmembers, "reference": real.reference}
+    for (first, one), (second, other) in itertools.combinations(given.items(), 2):
+        if other is not None and _is_same(one, other):
+            shown = describe_source(other) if isinstance(other, str | os.PathLike) else type(other).__name__
+            raise DataError(f"{shown}: these are the {first}; {_FIXES[second]}")
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Return whether two sources are the same object, or paths of the same file."""
+    if isinstance(one, str | os.PathLike) and isinstance(other, str | os.PathLike):
+        return Path(one).resolve() == Path(other).resolve()
+    return one is other
 
 
 def _note_limits(members: Sample, nonmembers: Sample, synthetic: Records, made: int) -> Iterator[str]:

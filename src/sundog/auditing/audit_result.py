@@ -21,6 +21,10 @@ from sundog.release.certificate import Certificate
 
 PRIVATE = "measured on private records without a budget: as private as the records, not for publication"
 _GRAVEST = (Verdict.BROKEN, Verdict.UNUSABLE, Verdict.LEAKS, Verdict.HOLDS, Verdict.SILENT)
+_CONCLUSIONS = {
+    Verdict.HOLDS: "Nothing was found that breaks the promise of ε = {}",
+    Verdict.BROKEN: "The promise of ε = {} is broken",
+}
 
 _HEADS = ("attack", "ε ≥", "area", "TPR at 1% FPR", "top 100")
 
@@ -90,17 +94,22 @@ class Audit:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The verdict, and what each audit found."""
-        verdict = self.verdict.value.capitalize()
-        if len(self.findings) == 1:
-            return (f"{verdict}. {self.findings[0].summary}",)
+        """The conclusion, and what each audit found."""
+        return (self.conclusion, *(f"{finding.name.capitalize()}: {finding.summary}" for finding in self.findings))
+
+    @property
+    def conclusion(self) -> str:
+        """Whether anything was found that breaks the promise, in a sentence."""
+        words, certificate = self.verdict.value.capitalize(), self.certificate
+        if certificate is not None and self.verdict in _CONCLUSIONS:
+            words = _CONCLUSIONS[self.verdict].format(f"{certificate.epsilon:.3g}")
         names = [finding.name for finding in self.findings if finding.verdict is self.verdict]
         by = f" ({', '.join(names)})" if len(names) < len(self.findings) else ""
-        return (f"{verdict}{by}.", *(f"{finding.name.capitalize()}: {finding.summary}" for finding in self.findings))
+        return f"{words}{by}."
 
     @property
     def headline(self) -> str:
-        """The verdict and the findings in a few sentences."""
+        """The conclusion and the findings in a few sentences."""
         return " ".join(self.sentences)
 
     def to_dict(self) -> dict[str, Any]:

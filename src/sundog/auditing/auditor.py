@@ -37,7 +37,7 @@ NOT_TRIED = ("shadow models: fits on other data of the same population, which sh
 _SURE = 1.7  # times the arm of a 95% interval is that of one of 99.9%
 
 
-def audit(
+def audit(  # noqa: D417  some are described together
     synthetic: Any,
     *,
     members: Any,
@@ -49,6 +49,7 @@ def audit(
     nonmember_labels: Any = None,
     attack: str = ALL,
     audits: Sequence[str] = (),
+    device: str = "cpu",
     settings: Mapping[str, Any] | None = None,
     n: int | None = None,
     rows: int | None = None,
@@ -72,27 +73,26 @@ def audit(
         reference: further records, for attackers who hold some; by default non-members serve each other.
         private: the curator's file of the fit, for attackers who hold it.
         schema: the schema of data that is not a release; drafted from the members by default.
-        labels: class labels of the members, when they are not part of them.
-        nonmember_labels: those of the non-members.
+        labels, nonmember_labels: class labels of the members and of the non-members, if they are not part of them.
         attack: the name of one attack on membership, or `all`.
         audits: `membership`, `replay`, `canaries`, `game` or `all`; by default all that apply and are quick.
+        device: where attacks that train networks do so: `cpu` or `cuda`.
         settings: of the model of a release, as they were when it was fitted; a release does not hold them.
         n: how many records to draw from a release; by default as many as it was fitted on.
         rows: the most members and non-members to use; of more, a random subset is used.
         quick: use 5,000 of each only, and few repeated fits.
         seed: the same seed gives the same figures, except for canaries, whose noise is fresh.
-        publish: the ε to spend on figures that may be published.
-        ledger: the ledger of the real data to charge, or its path.
+        publish, ledger: the ε to spend on figures that may be published, and the ledger of the real data that pays.
         progress: is called with the current stage and the share done.
     """
     given = (synthetic, members, nonmembers, reference, private, schema, labels, nonmember_labels, attack, audits)
-    return run_audit(AuditRequest(*given, settings or {}, n, rows, quick, seed, publish, ledger, progress))
+    return run_audit(AuditRequest(*given, device, settings or {}, n, rows, quick, seed, publish, ledger, progress))
 
 
 def run_audit(request: AuditRequest) -> Audit:
     """Read the inputs, run all audits, and collect their findings."""
     check_names(request.audits, attack=request.attack)
-    attacks, release = choose_attacks(request.attack), load_release(request.synthetic)
+    attacks, release = choose_attacks(request.attack, request.device), load_release(request.synthetic)
     publication = _plan_publication(request, release)
     recipe = _recall_fit(request, release)
     chosen, untried = choose_fit_audits(request.audits, recipe, attack=request.attack)
@@ -248,6 +248,7 @@ def _describe_audit(inputs: AuditInputs, request: AuditRequest) -> dict[str, str
         "synthetic records": len(inputs.held.synthetic),
         "audits": ", ".join(request.audits) or "all that are quick",
         "attack": request.attack,
+        "device": request.device,
         "settings": ", ".join(f"{name}={value}" for name, value in request.settings.items()) or None,
         "quick": "yes" if request.quick else "no",
         "δ": find_promise(inputs).delta,

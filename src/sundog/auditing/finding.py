@@ -27,6 +27,7 @@ class Finding:
         summary: one sentence.
         bound: the lower bound on ε that was proven; 0 where nothing was.
         promise: the ε of the certificate; None where nothing was promised.
+        delta: the δ at which both hold.
         verdict: what it means.
         details: further JSON-compatible figures.
     """
@@ -35,6 +36,7 @@ class Finding:
     summary: str
     bound: float
     promise: float | None
+    delta: float
     verdict: Verdict
     details: Mapping[str, Any] = field(default_factory=dict)
 
@@ -55,6 +57,7 @@ class Finding:
             "summary": self.summary,
             "bound": self.bound,
             "promise": self.promise,
+            "delta": self.delta,
             "verdict": self.verdict.value,
             "violation": self.is_violation,
             "details": dict(self.details),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sundog.auditing.finding import Finding
+from sundog.evaluation.report.number_text import format_power
 
 _WIDTH = 9  # of a name
 
@@ -15,7 +16,7 @@ def list_figures(finding: Finding) -> list[str]:
 
     >>> from sundog.auditing.finding import Verdict
     >>> figures = {"neighbours": 12, "refused": 0, "draws": 504, "differences": 0, "first_differences": []}
-    >>> list_figures(Finding("replay", "", 0.0, 1.0, Verdict.HOLDS, figures))
+    >>> list_figures(Finding("replay", "", 0.0, 1.0, 1e-6, Verdict.HOLDS, figures))
     ['  replay     12 neighbours compared, 0 refused, 504 draws, 0 differences']
     """
     write = _WRITERS.get(finding.name)
@@ -35,7 +36,7 @@ def _write_canaries(finding: Finding, figures: Mapping[str, Any]) -> list[str]:
     return [
         f"{figures['right']:,} of {figures['guesses']:,} guesses right, {figures['canaries']:,} canaries; "
         f"ε ≥ {figures['gaussian_bound']:.2f} by f-DP (Gaussian), ε ≥ {figures['steinke_bound']:.2f} by Steinke et "
-        f"al.; promised ε = {finding.promise:.3g}; p = {figures['p_value']:.2g}"
+        f"al.; {_describe_promise(finding)}; p = {figures['p_value']:.2g}"
     ]
 
 
@@ -47,9 +48,13 @@ def _write_game(finding: Finding, figures: Mapping[str, Any]) -> list[str]:
     mu = "infinite" if value is None else f"{value:.2f} ({low:.2f} to {high:.2f})"
     return [
         f"{figures['runs']:,} fits; ε ≥ {finding.bound:.2f} by the curve, ε ≥ {figures['threshold_bound']:.2f} at one "
-        f"threshold; promised ε = {finding.promise:.3g}; p = {figures['p_value']:.2g}; μ = {mu}, claimed "
+        f"threshold; {_describe_promise(finding)}; p = {figures['p_value']:.2g}; μ = {mu}, claimed "
         f"{figures['promised_mu']:.2f}"
     ]
+
+
+def _describe_promise(finding: Finding) -> str:
+    return f"promised ε = {finding.promise:.3g} at δ = {format_power(finding.delta)}"
 
 
 _WRITERS: Mapping[str, Callable[[Finding, Mapping[str, Any]], list[str]]] = {

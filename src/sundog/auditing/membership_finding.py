@@ -15,6 +15,7 @@ from sundog.auditing.similarity import measure_similarity
 from sundog.auditing.worst_records import WorstRecord, find_worst_records
 from sundog.evaluation.comparison import make_rng
 from sundog.evaluation.measure import Measure
+from sundog.evaluation.report.number_text import format_power
 from sundog.privacy.record_count import compute_fit_epsilon
 from sundog.progress import Progress
 
@@ -101,14 +102,11 @@ def judge_membership(results: MembershipResults, promise: Promise, *, failure: f
     best = results.best
     bound = 0.0 if best is None else best.bound.epsilon
     verdict = reach_verdict(bound, promise.epsilon, blind=results.blind.bound.epsilon)
-    details: dict[str, Any] = {
-        "delta": promise.delta,
-        "confidence": 1 - failure,
-        "blind_bound": results.blind.bound.epsilon,
-    }
+    details: dict[str, Any] = {"confidence": 1 - failure, "blind_bound": results.blind.bound.epsilon}
     if best is not None and bound > 0:
         details |= {"attack": best.name, "guesses": best.bound.guesses, "right": best.bound.right}
-    return Finding("membership", _summarise(results, promise, verdict), bound, promise.epsilon, verdict, details)
+    summary = _summarise(results, promise, verdict)
+    return Finding("membership", summary, bound, promise.epsilon, promise.delta, verdict, details)
 
 
 def _summarise(results: MembershipResults, promise: Promise, verdict: Verdict) -> str:
@@ -117,12 +115,13 @@ def _summarise(results: MembershipResults, promise: Promise, verdict: Verdict) -
         return "No attack could be run."
     promised = "nothing is promised"
     if promise.epsilon is not None:
-        promised = f"at most ε = {promise.epsilon:.3g} is promised at δ = {promise.delta:.1g}"
+        promised = f"at most ε = {promise.epsilon:.3g} is promised at δ = {format_power(promise.delta)}"
     if best.bound.epsilon == 0:
         return f"No attack proves a leak; {promised}. This is no proof of privacy: see what was not tried."
     hits = f"{best.bound.right:,} of {best.bound.guesses:,} guesses of {best.name} are members"
     chance = best.bound.members / best.bound.candidates
-    found = f"{hits} ({chance:.0%} by chance), which proves ε ≥ {best.bound.epsilon:.2f}; {promised}"
+    where = f" at δ = {format_power(promise.delta)}" if promise.epsilon is None else ""
+    found = f"{hits} ({chance:.0%} by chance), which proves ε ≥ {best.bound.epsilon:.2f}{where}; {promised}"
     if verdict is Verdict.UNUSABLE:
         return (
             f"{found}. But a classifier that never sees the release distinguishes members from non-members too, so "

@@ -4,7 +4,7 @@ All figures are as private as the real data; only those measured with --publish 
 violation was found; 1 the promise of the certificate is broken; 2 bad input, or non-members that differ from the
 members so that nothing can be judged.
 
-Example: sundog audit adult.sundog --members adult.csv.gz --nonmembers test.csv.gz -o audit.html
+Example: sundog audit adult.sundog --members adult.csv.gz --nonmembers adult_holdout.csv.gz -o audit.html
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ def run(
     nonmembers: Annotated[str, typer.Option(help="Records of the same population that it was not fitted on.")],
     attack: Annotated[str, typer.Option(help="The name of one attack on membership, or all.")] = "all",
     audit_: Annotated[list[str] | None, typer.Option("--audit", help=_AUDIT_HELP)] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda: where attacks that train networks do so.")] = "cpu",
     out: Annotated[Path | None, typer.Option("-o", "--out", help="The report to write: one .html file.")] = None,
     reference: Annotated[str | None, typer.Option(help="Further records, for attackers who hold some.")] = None,
     private: Annotated[Path | None, typer.Option(help="The curator's file of the fit (OUT.sundog.private).")] = None,
@@ -61,6 +62,7 @@ def run(
             schema=None if schema is None else Schema.load(schema),
             attack=attack,
             audits=audit_ or [],
+            device=device,
             settings=parse_settings(set_ or []),
             n=n,
             rows=rows,

@@ -1,6 +1,6 @@
 """Evaluate several releases of the same data side by side: budgets, models, tools.
 
-Example: sundog compare a.sundog b.sundog --real adult.csv.gz --holdout test.csv.gz --target income -o compare.html
+Example: sundog compare a.sundog b.sundog --real adult.csv.gz --holdout adult_holdout.csv.gz -o compare.html
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The figures are as private as the real data; only those measured with --publish may be shared.
 
-Example: sundog evaluate adult.sundog --real adult.csv.gz --holdout test.csv.gz --target income -o report.html
+Example: sundog evaluate adult.sundog --real adult.csv.gz --holdout adult_holdout.csv.gz --target income -o report.html
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The example that comes with the package: a table of 10,000 census records and its schema."""
+"""The example that comes with the package: 10,000 census records, 5,000 others that are held out, and their schema."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sundog.files import refuse_output
 
-TABLE, SCHEMA = "adult.csv.gz", "adult.schema.yaml"
+TABLE, HOLDOUT, SCHEMA = "adult.csv.gz", "adult_holdout.csv.gz", "adult.schema.yaml"
 
 
 def copy_example_file(target: Path) -> Path:
@@ -17,13 +17,13 @@ def copy_example_file(target: Path) -> Path:
         return Path(shutil.copyfile(source, target))
 
 
-def write_example(folder: Path) -> tuple[Path, Path]:
-    """Write the example table and its schema into `folder`, and return their paths.
+def write_example(folder: Path) -> list[Path]:
+    """Write the example table, the held-out records and the schema into `folder`, and return their paths.
 
-    No file is replaced: raises if one of the two exists.
+    No file is replaced: raises if one of them exists.
     """
-    table, schema = folder / TABLE, folder / SCHEMA
+    paths = [folder / name for name in (TABLE, HOLDOUT, SCHEMA)]
     folder.mkdir(parents=True, exist_ok=True)
-    for path in (table, schema):
+    for path in paths:
         refuse_output(path, {}, fix="choose another folder with -o")
-    return copy_example_file(table), copy_example_file(schema)
+    return [copy_example_file(path) for path in paths]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sundog.data.columns import Form, Scale
-from sundog.data.reading.database import hide_secrets, is_url
+from sundog.data.reading.database import hide_password, hide_secrets, is_url
 from sundog.data.reading.read import encode, read
 from sundog.data.records import Records, concatenate
 from sundog.data.schema import Schema
@@ -83,11 +85,15 @@ def read_inputs(request: EvaluationRequest, *, whole_holdout: bool = False) -> I
     _check_target(strict, request.target)
     request.progress("reading", 0.0)
     shared = strict if release is not None else relax_schema(strict)
-    real, owners = _read_real(request.real, strict, shared, request.labels)
+    with explain_draft(request.real, drafted=release is None and request.schema is None):
+        real, owners = _read_real(request.real, strict, shared, request.labels)
+        held_out = None
+        if request.holdout is not None:
+            held_out, _ = _read_real(request.holdout, strict, shared, request.holdout_labels)
+        drawn, made = read_synthetic(
+            request.synthetic, release, shared, n=request.n, rows=request.rows, seed=request.seed
+        )
     _refuse_one_class(real, request.target)
-    held_out = None
-    if request.holdout is not None:
-        held_out, _ = _read_real(request.holdout, strict, shared, request.holdout_labels)
     place = choose_rows(len(real), request.rows, make_rng(request.seed, "real rows"))
     chosen = train = real.take(place)
     if held_out is None:
@@ -97,7 +103,6 @@ def read_inputs(request: EvaluationRequest, *, whole_holdout: bool = False) -> I
         test = held_out
     else:
         test = subsample(held_out, request.rows, make_rng(request.seed, "test rows"))
-    drawn, made = read_synthetic(request.synthetic, release, shared, n=request.n, rows=request.rows, seed=request.seed)
     counts = {"real": len(real), "held-out": 0 if held_out is None else len(held_out), "synthetic": made}
     used = {"real": len(train), "held-out": len(test), "synthetic": len(drawn)}
     _refuse_few(counts, used)
@@ -177,6 +182,33 @@ def choose_schema(release: Release | None, schema: Schema | None, real: Any) -> 
             raise SchemaError("a release has its own schema; leave out the other one")
         return release.schema
     return Schema.draft(real) if schema is None else schema
+
+
+@contextmanager
+def explain_draft(real: Any, *, drafted: bool) -> Iterator[None]:
+    """Say in errors of columns how to edit the schema, if it was drafted from the real data: nobody has a file of it.
+
+    >>> with explain_draft("visits.csv", drafted=True):
+    ...     raise DataError("more.csv: column 'age': row 3: '131' is above max (99); widen the bounds")
+    Traceback (most recent call last):
+    sundog.errors.DataError: more.csv: column 'age': row 3: '131' is above max (99); widen the bounds; the schema was
+    drafted from visits.csv: `sundog schema visits.csv -o schema.yaml`, edit it, and give `--schema schema.yaml`
+    """
+    try:
+        yield
+    except DataError as error:
+        if not drafted or ": column " not in str(error):
+            raise
+        raise DataError(f"{error}; the schema was drafted from {_describe_draft(real)}") from None
+
+
+def _describe_draft(real: Any) -> str:
+    """Return what a schema was drafted from, and how to write it to a file."""
+    if isinstance(real, str | os.PathLike):
+        shown = hide_password(real) if isinstance(real, str) and is_url(real) else str(real)
+        command = shlex.join(["sundog", "schema", shown, "-o", "schema.yaml"])
+        return f"{describe_source(real)}: `{command}`, edit it, and give `--schema schema.yaml`"
+    return "the real data: write it with `Schema.draft(data).save('schema.yaml')`, edit it, and give it as `schema`"
 
 
 def relax_schema(schema: Schema) -> Schema:

@@ -15,6 +15,7 @@ from sundog.data.reading.read import open_source
 from sundog.data.schema import Schema
 from sundog.data.validation_errors import suggest
 from sundog.errors import ArgumentError, DataError, NotFittedError, SundogError
+from sundog.fit.device import check_device, refuse_missing_cuda
 from sundog.fit.fitting import Fitted, run_fit
 from sundog.fit.preflight import refuse_fit_output
 from sundog.fit.request import Request, choose_configuration
@@ -29,7 +30,6 @@ from sundog.progress import Progress, silent
 from sundog.release.release import Release
 
 _OPTIONS = ("clusters", "public")  # arguments of their own, which are not settings
-_DEVICES = ("cpu", "cuda")
 _FITTED = ("release_", "private_")
 _OF_RELEASE = ("batches", "certificate", "sample", "save", "verify", "write")  # of the release, not of the synthesizer
 
@@ -148,8 +148,7 @@ class Synthesizer:
             refuse_unknown(self.model)
         if not _is_whole(self.clusters) or self.clusters < 1:
             raise ArgumentError(f"clusters must be a whole number of 1 or more, not {self.clusters!r}")
-        if self.device not in _DEVICES:
-            raise ArgumentError(f"there is no device {self.device!r}; choose {' or '.join(_DEVICES)}")
+        check_device(self.device)
         if self.seed is not None and not (_is_whole(self.seed) and self.seed >= 0):
             raise ArgumentError(f"seed must be a whole number of 0 or more, or None, not {self.seed!r}")
         for name, kinds, what in _KINDS:
@@ -236,7 +235,7 @@ class Synthesizer:
             name = configuration.name if self.model == AUTO else self.model
             raise SundogError(f"model {name!r} does not use {option}; leave it out")
         if self.device != "cpu":
-            _refuse_missing_cuda()
+            refuse_missing_cuda()
         return configuration
 
 
@@ -267,13 +266,3 @@ def _to_number(value: Any, name: str) -> float:
 
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def _refuse_missing_cuda() -> None:
-    """Raise if this machine cannot train on a GPU."""
-    import torch
-
-    if not torch.cuda.is_available():
-        raise SundogError(
-            "device 'cuda': torch finds no CUDA device here; leave the device out, or install a build of torch for CUDA"
-        )

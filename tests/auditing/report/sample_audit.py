@@ -33,7 +33,7 @@ def make_broken_audit() -> Audit:
     broken = [replace(each, verdict=Verdict.BROKEN, bound=2.5) for each in (canaries, game)]
     game_details = {**game.details, "mu": {"value": None, "low": 0.0, "high": None}}
     published = {"membership.members_guessed": Measure(0.12, 0.1, 0.14), "membership.advantage": Measure(0.01, 0, 0.02)}
-    replayed = Finding(replay.name, replay.summary, 0.0, replay.promise, Verdict.BROKEN, details)
+    replayed = Finding(replay.name, replay.summary, 0.0, replay.promise, replay.delta, Verdict.BROKEN, details)
     findings = (membership, replayed, broken[0], replace(broken[1], details=game_details))
     return replace(plain, findings=findings, published=published)
 

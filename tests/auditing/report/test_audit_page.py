@@ -69,11 +69,22 @@ def test_every_audit_that_repeats_a_fit_has_its_section(whole: str) -> None:
     )
 
 
+def test_the_conclusion_comes_first_and_every_finding_has_its_delta(whole: str) -> None:
+    seen, audit = PageParser(whole), make_audit()
+    first = next(text for name, text in seen.texts[seen.texts.index(("h1", audit.name)) :] if name == "p")
+    assert first.replace("\N{NO-BREAK SPACE}", " ") == "Nothing was found that breaks the promise of ε = 1."
+    assert [finding.delta for finding in audit.findings] == [1e-9, 1e-6, 1e-6, 1e-6]
+    assert "at a δ of" in seen.find_texts("th")
+    cells = seen.find_texts("td")
+    assert (cells.count("10⁻⁹"), cells.count("10⁻⁶")) == (1, 3)
+
+
 def test_differences_and_what_may_be_published_are_shown() -> None:
     audit = make_broken_audit()
     seen = PageParser(render_audit_page(audit))
     assert set(audit.findings[1].details["first_differences"]) | {"and 3 more"} <= set(seen.find_texts("li"))
-    assert "The promise is broken (replay, canaries, game)." in seen.find_texts("p")
+    conclusion = "The promise of ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}1 is broken (replay, canaries, game)."
+    assert conclusion in seen.find_texts("p")
     assert seen.find_texts("td").count("the promise is broken") == 3
     assert "Strength of the attack" not in seen.find_texts("h3")  # μ is infinite
     assert {"Members taken for members", "Advantage of guessing by likelihood"} <= set(seen.find_texts("th"))

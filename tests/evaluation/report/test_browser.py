@@ -142,6 +142,21 @@ def test_an_attack_explains_itself_on_demand(files: dict[str, Path], plain: Page
     assert description.is_visible()
 
 
+@pytest.mark.parametrize("name", ["audit", "broken audit"])
+def test_the_conclusion_of_an_audit_is_seen_first(name: str, files: dict[str, Path], screen: Page) -> None:
+    Visit(screen, files[name])
+    title, conclusion = (
+        screen.get_by_role("heading", level=1).bounding_box(),
+        screen.locator(".headline").bounding_box(),
+    )
+    others = [each.bounding_box() for each in (screen.locator(".promise"), screen.locator(".banner"))]
+    assert title is not None
+    assert conclusion is not None
+    assert title["y"] + title["height"] <= conclusion["y"]
+    assert conclusion["y"] + conclusion["height"] < min(each["y"] for each in others if each is not None)
+    assert conclusion["y"] + conclusion["height"] < 844  # without scrolling, on a phone too
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_page_follows_the_theme(theme: Theme, files: dict[str, Path], plain: Page) -> None:
     plain.emulate_media(color_scheme=theme)

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from sundog.auditing.attack import Attack
 from sundog.data.validation_errors import suggest
 from sundog.errors import ArgumentError
+from sundog.fit.device import check_device, refuse_missing_cuda
 
 ALL = "all"
 
 
-def list_attacks() -> Sequence[Attack]:
-    """Return all attacks, those that have found most first.
+def list_attacks(device: str = "cpu") -> Sequence[Attack]:
+    """Return all attacks, those that have found most first; networks train on the device.
 
     >>> [attack.name for attack in list_attacks()][:2]
     ['exact-match', 'singling-out']
@@ -46,28 +47,33 @@ def list_attacks() -> Sequence[Attack]:
         CriticScore(),
         AttributeInference(),
         EuclideanDistance(),
-        Gan(),
-        GanWithMembers(),
-        GanWithKnownRecords(),
-        Discriminator(),
-        NonmemberDiscriminator(),
+        Gan(device=device),
+        GanWithMembers(device=device),
+        GanWithKnownRecords(device=device),
+        Discriminator(device=device),
+        NonmemberDiscriminator(device=device),
     )
 
 
-def choose_attacks(name: str) -> Sequence[Attack]:
-    """Return the attack of that name, or all that are not slow.
+def choose_attacks(name: str, device: str = "cpu") -> Sequence[Attack]:
+    """Return the attack of that name, or all that are not slow; networks train on the device.
 
     >>> choose_attacks("exact")
     Traceback (most recent call last):
     ...
     sundog.errors.ArgumentError: there is no attack 'exact'; did you mean 'exact-match'?
     """
-    attacks = {attack.name: attack for attack in list_attacks()}
-    if name == ALL:
-        return tuple(attack for attack in attacks.values() if not attack.slow)
-    if name not in attacks:
+    check_device(device)
+    attacks = {attack.name: attack for attack in list_attacks(device)}
+    if name not in (ALL, *attacks):
         raise ArgumentError(f"there is no attack {name!r}; {suggest(name, [ALL, *attacks])}")
-    return (attacks[name],)
+    chosen = [attack for attack in attacks.values() if (not attack.slow if name == ALL else attack.name == name)]
+    if device != "cpu":
+        if not any(attack.slow for attack in chosen):
+            slow = ", ".join(attack.name for attack in attacks.values() if attack.slow)
+            raise ArgumentError(f"attack {name!r} does not use device; leave it out, or name one of {slow}")
+        refuse_missing_cuda()
+    return tuple(chosen)
 
 
 def list_untried_attacks(name: str) -> Sequence[Attack]:

@@ -30,15 +30,18 @@ class TrainedDiscriminator(Attack):
     """The score of a discriminator that the attacker trains with what it is told.
 
     Args:
-        options: how long it trains, and where.
+        options: how long it trains, and where; by default as long as the text, on `device`.
         observe: is called during the training.
+        device: `cpu` or `cuda`.
     """
 
     slow: ClassVar[bool] = True
     generates: ClassVar[bool]
 
-    def __init__(self, options: TrainingOptions | None = None, observe: Observer | None = None) -> None:
-        self.options = options or TrainingOptions(_STEPS, _DELAY if self.generates else 0)
+    def __init__(
+        self, options: TrainingOptions | None = None, observe: Observer | None = None, *, device: str = "cpu"
+    ) -> None:
+        self.options = options or TrainingOptions(_STEPS, _DELAY if self.generates else 0, device=device)
         self.observe = observe
 
     def score(self, threat: ThreatModel, candidates: Records, rng: np.random.Generator) -> Floats:

@@ -8,6 +8,7 @@ from sundog.auditing.canaries.canary_audit import OF_MARGINALS, CanaryFinding, a
 from sundog.auditing.finding import Finding, Verdict
 from sundog.auditing.fit_audit import FitAudit, RepeatedFit
 from sundog.auditing.fit_recipe import FitRecipe
+from sundog.evaluation.report.number_text import format_power
 
 
 class TwinAudit(FitAudit):
@@ -50,7 +51,7 @@ def _conclude(found: CanaryFinding, members: int) -> Finding:
     summary = (
         f"{guesses.correct:,} of {guesses.guesses:,} guesses about {guesses.canaries:,} canaries are right, which "
         f"{'refutes' if found.refutes else 'does not contradict'} the curve of what the twin was charged; proven is "
-        f"ε ≥ {found.epsilon_bound:.2f}."
+        f"ε ≥ {found.epsilon_bound:.2f} at δ = {format_power(found.delta)}."
     )
     details = {
         "members": members,
@@ -60,8 +61,7 @@ def _conclude(found: CanaryFinding, members: int) -> Finding:
         "gaussian_bound": found.epsilon_bound,
         "steinke_bound": found.steinke_bound,
         "p_value": found.p_value,
-        "delta": found.delta,
         "confidence": found.confidence,
     }
     verdict = Verdict.BROKEN if found.refutes else Verdict.HOLDS
-    return Finding(TwinAudit.name, summary, found.epsilon_bound, found.epsilon, verdict, details)
+    return Finding(TwinAudit.name, summary, found.epsilon_bound, found.epsilon, found.delta, verdict, details)

@@ -22,6 +22,7 @@ from sundog.auditing.games.game import (
 from sundog.auditing.games.model_games import list_model_games, make_model_game
 from sundog.auditing.membership_measures import measure_exactly
 from sundog.auditing.tradeoff_curve import compute_tradeoff_curve
+from sundog.evaluation.report.number_text import format_power
 from sundog.models.registry import MIXTURE
 
 _RUNS, _QUICK_RUNS = 1000, 200
@@ -48,7 +49,7 @@ class GameAudit(FitAudit):
         try:
             scores = play_game(game, runs=runs, seed=fit.seed, progress=fit.progress)
         except ChargeDependenceError as error:
-            return Finding(self.name, f"{error}.", 0.0, recipe.epsilon, Verdict.BROKEN, {"runs": runs})
+            return Finding(self.name, f"{error}.", 0.0, recipe.epsilon, recipe.delta, Verdict.BROKEN, {"runs": runs})
         found = judge_scores(name, scores, delta=recipe.delta, confidence=1 - failure)
         return _conclude(found, scores, confidence=1 - failure)
 
@@ -58,7 +59,7 @@ def _conclude(found: GameResult, scores: Scores, *, confidence: float) -> Findin
     summary = (
         f"In {found.runs:,} fits of {found.name} with and without a record, the errors of an attacker "
         f"{'contradict' if found.alarm else 'are within'} the curve of what was charged; proven is "
-        f"ε ≥ {found.lower_bound:.2f}."
+        f"ε ≥ {found.lower_bound:.2f} at δ = {format_power(found.delta)}."
     )
     alarms = np.linspace(0, 1, _POINTS)
     misses = compute_tradeoff_curve(scores.charges)(alarms)
@@ -71,10 +72,9 @@ def _conclude(found: GameResult, scores: Scores, *, confidence: float) -> Findin
         "mu": {key: value if math.isfinite(value) else None for key, value in vars(found.mu).items()},
         "errors": [_describe_errors(each) for each in count_all_errors(scores)],
         "curve": {"false_alarms": alarms.round(4).tolist(), "misses": misses.round(4).tolist()},
-        "delta": found.delta,
         "confidence": confidence,
     }
-    return Finding(GameAudit.name, summary, found.lower_bound, found.promise, verdict, details)
+    return Finding(GameAudit.name, summary, found.lower_bound, found.promise, found.delta, verdict, details)
 
 
 def _describe_errors(errors: Errors) -> dict[str, Any]:

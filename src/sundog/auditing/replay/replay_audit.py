@@ -110,4 +110,4 @@ def _conclude(found: ReplayResult, fit: RepeatedFit, *, learns: bool | None) -> 
         "seconds": round(found.seconds, 2),
     }
     verdict = Verdict.BROKEN if differences else Verdict.HOLDS
-    return Finding(ReplayAudit.name, summary, 0.0, fit.recipe.epsilon, verdict, details)
+    return Finding(ReplayAudit.name, summary, 0.0, fit.recipe.epsilon, fit.recipe.delta, verdict, details)

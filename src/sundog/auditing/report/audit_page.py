@@ -13,7 +13,7 @@ from sundog.auditing.report.membership_plots import plot_curves
 from sundog.evaluation.measure import Measure
 from sundog.evaluation.report.markup import Html, build_document, join, tag
 from sundog.evaluation.report.measure_table import render_measure
-from sundog.evaluation.report.number_text import format_percent, format_range
+from sundog.evaluation.report.number_text import format_percent, format_power, format_range
 from sundog.evaluation.report.report_page import (
     render_banner,
     render_certificate_section,
@@ -69,12 +69,12 @@ def render_audit_page(audit: Audit) -> str:
             "header",
             tag("p", "Audit of synthetic data", class_="kicker"),
             tag("h1", audit.name),
+            tag("p", _keep_together(audit.conclusion), class_="headline"),
             render_guarantee(audit.certificate),
             render_banner(),
         ),
         tag(
             "main",
-            tag("p", _keep_together(audit.sentences[0]), class_="headline"),
             render_notes(audit.notes),
             render_published(audit.published, PUBLISHED),
             _render_findings(audit.findings),
@@ -95,7 +95,7 @@ def _keep_together(words: str) -> str:
 
 
 def _render_findings(findings: Sequence[Finding]) -> Html:
-    heads = ("Audit", "Verdict", "ε is at least", "ε is promised to be at most")
+    heads = ("Audit", "Verdict", "ε is at least", "ε is promised to be at most", "at a δ of")
     rows = [
         tag(
             "tr",
@@ -107,17 +107,17 @@ def _render_findings(findings: Sequence[Finding]) -> Html:
                 class_="number",
             ),
             tag("td", "–" if finding.promise is None else f"{finding.promise:.3g}", class_="number"),
+            tag("td", format_power(finding.delta), class_="number"),
         )
         for finding in findings
     ]
     table = _render_table("Findings", heads, rows, "comparison")
-    if len(findings) == 1:  # whose summary is in the headline
-        return tag("section", tag("h2", "Findings"), table)
     found = [
         tag("li", tag("strong", f"{finding.name.capitalize()}."), " ", _keep_together(finding.summary))
         for finding in findings
     ]
-    return tag("section", tag("h2", "Findings"), tag("ul", *found), table, tag("p", _SHARED, class_="reading"))
+    shared = tag("p", _SHARED, class_="reading") if len(findings) > 1 else None
+    return tag("section", tag("h2", "Findings"), tag("ul", *found), table, shared)
 
 
 def _render_membership(attacked: MembershipAudit, certificate: Certificate | None) -> list[Html]:

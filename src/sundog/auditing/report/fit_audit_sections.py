@@ -65,7 +65,7 @@ def _render_canaries(finding: Finding) -> list[Html]:
         "right guesses": f"{figures['right']:,} of {figures['guesses']:,}",
         "ε by f-DP, for Gaussian mechanisms": f"at least {figures['gaussian_bound']:.2f}",
         "ε by Steinke et al., for any mechanism": f"at least {figures['steinke_bound']:.2f}",
-        "charged": f"ε = {finding.promise:.3g} at δ = {format_power(figures['delta'])}",
+        "charged": f"ε = {finding.promise:.3g} at δ = {format_power(finding.delta)}",
         **_describe_test(figures),
     }
     pictures = render_gallery([plot_canary_bounds(finding)], "canaries")
@@ -81,7 +81,7 @@ def _render_game(finding: Finding) -> list[Html]:
         "fits": f"{figures['runs']:,}",
         "ε by the curve": f"at least {finding.bound:.2f}",
         "ε at one threshold": f"at least {figures['threshold_bound']:.2f}",
-        "charged": f"ε = {finding.promise:.3g} at δ = {format_power(figures['delta'])}",
+        "charged": f"ε = {finding.promise:.3g} at δ = {format_power(finding.delta)}",
         **_describe_test(figures),
     }
     return [*head, render_settings(known), render_gallery(list_game_plots(finding), "game")]

@@ -61,7 +61,9 @@ def draft(data: Any, name: str | None = None, *, suggest: bool = False) -> Schem
     nulls += sorted({spelling for guess in guesses.values() for spelling in guess.nulls} - set(nulls))
     kept = {key: guess for key, guess in guesses.items() if guess.declaration is not None}
     if not kept:
-        raise DataError(f"{where}: no column is left to draft from; write the schema by hand")
+        raise DataError(
+            f"{where}: no column is left to draft from; write the schema by hand, and give it with `--schema`"
+        )
     _warn(f"{where}: the drafted schema is NOT PRIVATE until someone has reviewed it")
     head: dict[str, Any] = {"sundog": 1, "reviewed": False}
     if delimiter != ",":
