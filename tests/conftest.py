@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator
 
@@ -38,7 +39,17 @@ def remembered_answers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def fast_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+def seeded_twins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fit every twin with the same noise: even a correct one may be accused by chance."""
+    from sundog.auditing.canaries import canary_audit, twin_audit
+    from sundog.privacy.noise import NoiseSource
+
+    seeded = functools.partial(canary_audit.audit_with_canaries, noise=NoiseSource.seeded(0))
+    monkeypatch.setattr(twin_audit, "audit_with_canaries", seeded)
+
+
+@pytest.fixture
+def fast_reports(seeded_twins: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Evaluate with small forests, audit with few fits, and both without plots, in tests of commands."""
     from sundog.auditing.canaries import canary_audit
     from sundog.auditing.games import game_audit

@@ -19,6 +19,8 @@ from sundog.errors import DataError
 from sundog.fit.synthesizer import Synthesizer
 from sundog.privacy.record_count import compute_fit_epsilon
 
+pytestmark = pytest.mark.usefixtures("seeded_twins")
+
 
 def test_a_release_as_it_should_be_holds_and_says_what_was_not_tried() -> None:
     members, nonmembers = (make_table(np.random.default_rng(seed), 800) for seed in (100, 200))

@@ -27,7 +27,7 @@ from sundog.fit.synthesizer import Synthesizer
 from sundog.progress import silent
 from sundog.release.release import Release
 
-pytestmark = pytest.mark.usefixtures("no_fsync", "remembered_answers", "one_thread")
+pytestmark = pytest.mark.usefixtures("no_fsync", "remembered_answers", "one_thread", "seeded_twins")
 
 AUDITS = {each.name: each for each in list_fit_audits()}
 LABELLED = Schema.from_dict(

@@ -19,6 +19,8 @@ from tests.cli.calling import Sundog
 from sundog.privacy.ledger import Ledger
 from sundog.release.release import Release
 
+pytestmark = pytest.mark.usefixtures("seeded_twins")
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:

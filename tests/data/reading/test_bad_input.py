@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import struct
+import weakref
 import zipfile
 from decimal import Decimal
 from pathlib import Path
@@ -27,6 +28,7 @@ from tests.data.reading.declared_sources import (
     to_idx,
 )
 
+from sundog.data.reading import csv_file
 from sundog.data.reading.read import encode, read
 from sundog.data.schema import Schema
 from sundog.errors import DataError
@@ -310,3 +312,19 @@ def test_null_spellings_are_numbers_too(tmp_path: Path) -> None:
     for values in ([3, -1], [3.0, -1.0]):
         np.savez(tmp_path / "t.npz", n=np.array(values))
         assert read_codes(tmp_path / "t.npz", schema) == {"n": [12, 19]}
+
+
+def test_the_handle_of_a_csv_file_is_kept(tmp_path: Path) -> None:
+    """Freed on a thread of pyarrow while the interpreter ends, it aborted commands that had only a message to give."""
+    (tmp_path / "t.csv").write_bytes(GOOD)
+    read_csv = csv_file.pacsv.read_csv
+    handles: list[weakref.ref[Any]] = []
+
+    def watch(handle: Any, **options: Any) -> Any:
+        handles.append(weakref.ref(handle))
+        return read_csv(handle, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_file.pacsv, "read_csv", watch)
+        csv_file.open_csv(tmp_path / "t.csv").load(["age"])
+    assert handles[0]() is not None

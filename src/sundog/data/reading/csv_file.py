@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import deque
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -15,6 +16,8 @@ from sundog.data.reading.tables import check_unique
 from sundog.errors import DataError
 
 BLOCK = 1 << 23  # bytes parsed at a time; also the longest possible row
+# pyarrow frees its handle on a thread of its own, which aborts a process that is about to end: so the last one is kept.
+_kept: deque[pa.PythonFile] = deque(maxlen=1)
 TEXT = pa.dictionary(pa.int32(), pa.string())  # repeated spellings are stored and parsed once
 
 
@@ -56,9 +59,11 @@ def _load_csv(
     path: AnyPath, delimiter: str, header: list[str], names: list[str], multiline: Sequence[str]
 ) -> dict[str, Values]:
     with explain_read_errors(path.name), open_bytes(path) as file:
+        handle = pa.PythonFile(check_lines(file, path.name, delimiter, multiline), mode="r")
+        _kept.append(handle)
         try:
             table = pacsv.read_csv(
-                pa.PythonFile(check_lines(file, path.name, delimiter, multiline), mode="r"),
+                handle,
                 read_options=pacsv.ReadOptions(block_size=BLOCK),
                 # With one column, an empty line is a missing value; otherwise it is ignored.
                 parse_options=pacsv.ParseOptions(
