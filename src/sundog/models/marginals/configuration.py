@@ -23,7 +23,7 @@ class MarginalsConfiguration(Configuration):
 
     public: bool = False
     cells: Annotated[int, Field(ge=1000, le=MOST_CELLS)] = Field(
-        default=1_000_000,
+        default=2_000_000,
         description="about how many cells exact inference may take: more allow more pairs, and take longer",
     )
     groups: Annotated[int, Field(ge=2, le=1000)] | None = Field(
