@@ -29,6 +29,7 @@ FITS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("independent", {}),
     ("marginals", {}),
     ("independent", {"clusters": 3}),
+    ("marginals", {"clusters": 3}),
     ("rbm", {}),
     ("vae", {}),
     ("gan", {}),

@@ -5,7 +5,8 @@ python benchmarks/audit_games.py [--quick] [--json FILE] [--only NAME ...] [--ep
 "mu": the Gaussian estimate of μ, beside that of the claim, for mechanisms with Gaussian noise. "low" is the lower end
 of its 95% interval. "epsilon": the lower bound at δ = 1e-5 that the whole curve proves, beside the claim. "one
 threshold": the one that Clopper and Pearson's bounds prove at one threshold, from the same runs. "alarms": the share of
-audits of correct mechanisms that end with an alarm, beside the level.
+audits of correct mechanisms that end with an alarm, beside the level. "simulated": means over games whose scores are
+drawn from the two normal distributions of the claim, so that nothing is lost by the attack.
 
 The runs are cut into pieces, which `--jobs` processes take in turn. Each piece has a seed of its own, so that figures
 do not depend on the number of processes. `--keep` is a file with the figures of finished games: a run that was
@@ -34,6 +35,7 @@ from sundog.auditing.games.model_games import list_model_games, make_model_game
 from sundog.auditing.games.publication_game import make_publication_game
 from sundog.auditing.games.training_games import make_training_games
 from sundog.auditing.tradeoff_curve import compute_gaussian_mu
+from sundog.privacy.events import Charge, Gaussian
 
 DELTA = 1e-5
 PURE = {"noisy_count", "exponential_mechanism", "noisy_max", "noisy_quantiles", "noisy_extent", "stable_set"}
@@ -43,6 +45,7 @@ PIECE = 100  # runs
 AUDITS, FEW = 200, 60  # correct audits, which have the seeds from 1 to 200, and the runs of each
 TOGETHER = 4  # audits in a piece
 LEVEL = 0.05
+SIMULATED, GAMES = ((4.0, 1000), (4.0, 5000), (1.0, 5000)), 20  # ε and runs; games of each
 
 Submit = Callable[..., Future[Any]]
 
@@ -92,6 +95,23 @@ def audit(contest: Contest, runs: int, seeds: range) -> list[float]:
     """Return the p-values of audits."""
     game = make_games(contest.epsilon)[contest.name]
     return [compute_promise_p_value(play_game(game, runs=runs, seed=seed)) for seed in seeds]
+
+
+def simulate(epsilon: float, runs: int, seed: int) -> Figures:
+    """Return what simulated scores of a Gaussian mechanism show."""
+    mu, half = compute_gaussian_mu(epsilon=epsilon, delta=DELTA), runs // 2
+    rng = np.random.default_rng(seed)
+    absent, present = rng.standard_normal((half, 1)), mu + rng.standard_normal((half, 1))
+    charge = Charge(event=Gaussian(noise_multiplier=1 / mu), count=1, purpose="simulated")
+    result = judge_scores("simulated", Scores(absent, present, (charge,)), delta=DELTA)
+    return {
+        "promise": result.promise,
+        "epsilon": result.lower_bound,
+        "one threshold": result.threshold_bound,
+        "promised mu": result.promised_mu,
+        "mu": result.mu.value,
+        "mu, low": result.mu.low,
+    }
 
 
 # --- here ----------------------------------------------------------------------------------------------------------
@@ -149,6 +169,17 @@ def make_rows(contest: Contest, kind: str, figures: Figures) -> list[Row]:
     return rows
 
 
+def measure_simulated(submit: Submit, *, quick: bool) -> list[Row]:
+    """Return the rows of simulated games, means over several."""
+    rows = []
+    for epsilon, runs in SIMULATED[:1] if quick else SIMULATED:
+        done = [submit(simulate, epsilon, runs, seed) for seed in range(1 if quick else GAMES)]
+        found = [each.result() for each in done]
+        means = {name: float(np.mean([each[name] for each in found])) for name in found[0]}
+        rows += make_rows(Contest(f"simulated, {runs} runs,", epsilon), "tightness", means)
+    return rows
+
+
 EPSILONS, MUS = ("epsilon", "one threshold"), ("mu", "mu, low")
 KINDS: dict[str, Callable[..., Figures]] = {"tightness": measure_tightness, "alarms": count_alarms}
 
@@ -184,7 +215,8 @@ def main() -> None:
             figures = kept.get(label, lambda: KINDS[kind](contest, processes.submit, quick=options.quick))
             return make_rows(contest, kind, figures)
 
-        rows = [row for found in threads.map(measure, work) for row in found]
+        rows = [] if options.only else measure_simulated(processes.submit, quick=options.quick)
+        rows += [row for found in threads.map(measure, work) for row in found]
     publish(rows, options)
 
 
