@@ -92,6 +92,9 @@ def test_components_are_learned_from_all_kinds_that_follow_one_another(monkeypat
     records = Records(schema, {"x": np.repeat([0, 1], [9, 5])}, 14)
     assert array_components.thin_out(records).codes["x"].tolist() == [0, 0, 0, 1]
     assert len(array_components.thin_out(records.take([0]))) == 1
+    for places in ([0], [3], [9], [5, 6]):
+        parts = [Records(schema, {"x": part}, len(part)) for part in np.split(np.arange(14), places)]
+        assert array_components.thin_out(*parts).codes["x"].tolist() == [0, 4, 8, 12]
 
 
 def test_many_categories_are_projected() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sundog.data.columns import Form
-from sundog.data.records import Records
+from sundog.data.records import Records, concatenate
 
 Singles = npt.NDArray[np.float32]
 
@@ -29,9 +29,14 @@ def scale_levels(name: str, records: Records) -> Singles:
     return np.asarray(np.where(codes >= column.lattice_size, np.float32(0.5), levels), np.float32)
 
 
-def thin_out(records: Records) -> Records:
-    """Return at most 5,000 records, evenly spaced: some of each kind where kinds follow one another."""
-    return records.take(slice(None, None, -(-len(records) // _LEARNED_FROM) or 1))
+def thin_out(*parts: Records) -> Records:
+    """Return at most 5,000 records of all parts, evenly spaced: some of each kind where kinds follow one another.
+
+    The parts are not joined as a whole, which might be large.
+    """
+    step = -(-sum(map(len, parts)) // _LEARNED_FROM) or 1
+    starts = np.cumsum([0, *map(len, parts[:-1])]).tolist()
+    return concatenate([part.take(slice(-start % step, None, step)) for part, start in zip(parts, starts, strict=True)])
 
 
 class ArrayComponents:

@@ -11,11 +11,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from sundog.auditing.array_components import thin_out
 from sundog.auditing.attack import Attack, Floats
 from sundog.auditing.nearest_records import RecordDistance
 from sundog.auditing.rarity import find_rarest
 from sundog.auditing.threat_model import Knowledge, ThreatModel
-from sundog.data.records import Records, concatenate
+from sundog.data.records import Records
 
 _LEAST = 1e-3  # the smallest distance: smaller ones are rounding errors of single precision
 
@@ -30,7 +31,7 @@ class DensityRatio(Attack):
     def score(self, threat: ThreatModel, candidates: Records, rng: np.random.Generator) -> Floats:  # noqa: ARG002
         """Return the logarithm of the ratio."""
         synthetic, reference = threat.synthetic, threat.reference
-        distance = RecordDistance.fit(candidates.schema, concatenate([reference, synthetic]))
+        distance = RecordDistance.fit(candidates.schema, thin_out(reference, synthetic))
         near, usual = (distance.find_nearest_both_ways(candidates, among) for among in (synthetic, reference))
         return np.asarray((np.log(np.maximum(usual, _LEAST)) - np.log(np.maximum(near, _LEAST))).max(axis=1))
 
