@@ -7,14 +7,14 @@ says that the holder of the operator's key vouches for one identity, and no more
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from sundog.errors import TallyError
 from sundog.release.signing import has_small_order
-from sundog.tally.wire.message import Message
+from sundog.tally.wire.message import Message, SentMessage, check_round
 
 NO_SIGNATURE = bytes(64)  # until a message is signed
 
@@ -74,6 +74,14 @@ def check_signature(message: Message, identity: bytes) -> None:
     _verify(identity, message.encode()[-64:], message.signed_part, "a message was not signed by its sender")
 
 
+def check_sender(message: SentMessage, round_digest: bytes, members: frozenset[bytes]) -> None:
+    """Raise TallyError unless a message was signed for this round by one of these members."""
+    check_round(message, round_digest)
+    if message.sender not in members:
+        raise TallyError("a message comes from somebody who may not send it now; it was refused")
+    check_signature(message, message.sender)
+
+
 def _check_identity(identity: bytes) -> None:
     if has_small_order(identity):
         raise TallyError("an identity is a point of small order, for which anybody could sign; it was refused")
@@ -84,12 +92,3 @@ def _verify(key: bytes, signature: bytes, signed: bytes, what: str) -> None:
         Ed25519PublicKey.from_public_bytes(key).verify(signature, signed)
     except (InvalidSignature, ValueError):
         raise TallyError(f"{what}; it was refused") from None
-
-
-def check_sender(message: Any, round_digest: bytes, members: frozenset[bytes]) -> None:
-    """Raise TallyError unless a message was signed for this round by one of these members."""
-    if message.round != round_digest:
-        raise TallyError("a message belongs to another round; it was refused")
-    if message.sender not in members:
-        raise TallyError("a message comes from somebody who may not send it now; it was refused")
-    check_signature(message, message.sender)

@@ -20,7 +20,7 @@ class MaskStream:
     >>> total = np.zeros(3, dtype=np.uint32)
     >>> masks.add(total, bytes(32))
     >>> [hex(value) for value in total]
-    ['0x78c095dc', '0xd87da140', '0x14a76953']
+    ['0x78c095dc', '0x898940a2', '0x14a248ad']
     >>> masks.subtract(total, bytes(32))
     >>> total.any()
     np.False_

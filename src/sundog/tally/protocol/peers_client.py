@@ -6,10 +6,10 @@
     client.endorse(survivors)           a signature on whose vectors are in the sum
     client.reveal(endorsements)         one share for each member, of one of its two secrets
 
-Each step returns the message to send. **Store `client.to_bytes()` before you send it**, and continue from there after a
-restart (`PeersClient.load`): only the state remembers which survivors this member has endorsed, so one who goes back to an
-older state could be made to release both kinds of share. The same message again gets the same answer; any other message
-that does not come next is refused, and changes nothing.
+Each step returns the message to send. **Store `client.to_bytes()` before you send it**, and continue from there after
+a restart (`PeersClient.load`): only the state remembers which survivors this member has endorsed, so one who goes back
+to an older state could be made to release both kinds of share. The same message again gets the same answer; any other
+message that does not come next is refused, and changes nothing.
 """
 
 from __future__ import annotations
@@ -138,7 +138,9 @@ class PeersClient:
         if not (self._state.stage == stage and self._state.received == received):
             if self._state.stage != stage - 1:
                 done = Stage(self._state.stage).name.lower()
-                raise TallyError(f"a message for {stage.name.lower()} came after this client had {done}; it was refused")
+                raise TallyError(
+                    f"a message for {stage.name.lower()} came after this client had {done}; it was refused"
+                )
             self._state = replace(work(), stage=stage, received=received)
         return self._state.reply
 
@@ -225,7 +227,9 @@ class PeersClient:
         self._check_members("shared", message.sharers, among=None)
         positions = [int(position) for position in np.flatnonzero(message.sharers) if position != self._me]
         if len(message.sealed) != len(positions):
-            raise TallyError(f"{len(message.sealed)} sealed shares came from {len(positions)} members; they were refused")
+            raise TallyError(
+                f"{len(message.sealed)} sealed shares came from {len(positions)} members; they were refused"
+            )
         entries = self._directory.entries
         shares = {self._me: self._state.shares[0]}
         for position, sealed in zip(positions, message.sealed, strict=True):

@@ -22,13 +22,13 @@ from sundog.tally.protocol.survivor_statement import hash_mask_context, hash_sur
 from sundog.tally.protocol.unmasking import Unmasking
 from sundog.tally.wire.codecs import Members, Vector
 from sundog.tally.wire.key_messages import Advertisement, Directory, Entry
-from sundog.tally.wire.message import Message
+from sundog.tally.wire.message import SentMessage
 from sundog.tally.wire.reveal_messages import RevealedShares
 from sundog.tally.wire.round_parameters import RoundParameters
 from sundog.tally.wire.share_messages import DeliveredShares, SealedShares
 from sundog.tally.wire.survivor_messages import Endorsement, Endorsements, MaskedVector, Survivors
 
-_M = TypeVar("_M", bound=Message)
+_M = TypeVar("_M", bound=SentMessage)
 
 
 class Step(enum.IntEnum):
@@ -46,8 +46,8 @@ class Step(enum.IntEnum):
 class PeersTally:
     """One group of one round.
 
-    Each `add_…` takes a client's message; the `close_…` of a step moves on to the next, or refuses the round for good if
-    fewer members took part than the threshold.
+    Each `add_…` takes a client's message; the `close_…` of a step moves on to the next, or refuses the round for good
+    if fewer members took part than the threshold.
     """
 
     def __init__(self, parameters: RoundParameters, *, group: int = 0) -> None:

@@ -52,7 +52,9 @@ class Unmasking:
         entry = self.directory.entries[dropped]
         private_key = derive_mask_private_key(secret, self.directory.round, entry.identity)
         if compute_public_key(private_key) != entry.mask_key:
-            raise TallyError(f"the shares of member {entry.identity.hex()[:8]} do not give its key; the round is refused")
+            raise TallyError(
+                f"the shares of member {entry.identity.hex()[:8]} do not give its key; the round is refused"
+            )
         agreement = Agreement(private_key)
         for position in np.flatnonzero(self.survivors):
             other = self.directory.entries[position]

@@ -19,11 +19,11 @@ Members = npt.NDArray[np.bool_]  # which members of a group, by their position i
 
 
 class Reader:
-    """Takes bytes off the front of a message.
+    r"""Takes bytes off the front of a message.
 
     >>> reader = Reader(bytes([1, 2, 0]))
     >>> reader.take(1), reader.take_integer(2)
-    (b'\\x01', 2)
+    (b'\x01', 2)
     >>> reader.finish()
     """
 
@@ -77,48 +77,54 @@ class Fixed:
     length: int
 
     def write(self, value: bytes) -> bytes:
+        """Return the encoding of a value; raise ValueError if it has none."""
         if len(value) != self.length:
             raise ValueError(f"{len(value)} bytes where {self.length} belong")
         return value
 
     def read(self, reader: Reader) -> bytes:
+        """Return the next value; raise TallyError if the bytes encode none."""
         return reader.take(self.length)
 
 
 @dataclass(frozen=True)
 class Unsigned:
-    """An unsigned integer of a known number of bytes.
+    r"""An unsigned integer of a known number of bytes.
 
     >>> Unsigned(2).write(258)
-    b'\\x02\\x01'
+    b'\x02\x01'
     """
 
     length: int
 
     def write(self, value: int) -> bytes:
+        """Return the encoding of a value; raise ValueError if it has none."""
         return value.to_bytes(self.length, "little")
 
     def read(self, reader: Reader) -> int:
+        """Return the next value; raise TallyError if the bytes encode none."""
         return reader.take_integer(self.length)
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A count of two bytes, and then as many rows of one length.
+    r"""A count of two bytes, and then as many rows of one length.
 
     >>> Rows(1, most=9).write((b"a", b"b"))
-    b'\\x02\\x00ab'
+    b'\x02\x00ab'
     """
 
     width: int
     most: int = MOST_MEMBERS
 
     def write(self, value: tuple[bytes, ...]) -> bytes:
+        """Return the encoding of a value; raise ValueError if it has none."""
         if len(value) > self.most or any(len(row) != self.width for row in value):
             raise ValueError(f"not at most {self.most} rows of {self.width} bytes")
         return len(value).to_bytes(2, "little") + b"".join(value)
 
     def read(self, reader: Reader) -> tuple[bytes, ...]:
+        """Return the next value; raise TallyError if the bytes encode none."""
         count = reader.take_count(2, self.most)
         whole = reader.take(count * self.width)
         return tuple(whole[start : start + self.width] for start in range(0, len(whole), self.width))
@@ -126,40 +132,44 @@ class Rows:
 
 @dataclass(frozen=True)
 class Cells:
-    """A count of four bytes, and then as many integers modulo 2³² of four bytes.
+    r"""A count of four bytes, and then as many integers modulo 2³² of four bytes.
 
     >>> Cells().write(np.array([1], dtype=np.uint32))
-    b'\\x01\\x00\\x00\\x00\\x01\\x00\\x00\\x00'
+    b'\x01\x00\x00\x00\x01\x00\x00\x00'
     """
 
     most: int = MOST_CELLS
 
     def write(self, value: Vector) -> bytes:
+        """Return the encoding of a value; raise ValueError if it has none."""
         if value.dtype != np.uint32 or value.ndim != 1 or value.size > self.most:
             raise ValueError(f"not a vector of at most {self.most} integers of 32 bits")
         return value.size.to_bytes(4, "little") + value.astype("<u4", copy=False).tobytes()
 
     def read(self, reader: Reader) -> Vector:
+        """Return the next value; raise TallyError if the bytes encode none."""
         count = reader.take_count(4, self.most)
         return np.frombuffer(reader.take(4 * count), dtype="<u4").astype(np.uint32, copy=False)
 
 
 @dataclass(frozen=True)
 class Bits:
-    """A count of two bytes, and then as many bits, the first one the lowest; the bits after the last are zero.
+    r"""A count of two bytes, and then as many bits, the first one the lowest; the bits after the last are zero.
 
     >>> Bits().write(np.array([True, False, True]))
-    b'\\x03\\x00\\x05'
+    b'\x03\x00\x05'
     """
 
     most: int = MOST_MEMBERS
 
     def write(self, value: Members) -> bytes:
+        """Return the encoding of a value; raise ValueError if it has none."""
         if value.dtype != np.bool_ or value.ndim != 1 or value.size > self.most:
             raise ValueError(f"not at most {self.most} bits")
         return value.size.to_bytes(2, "little") + np.packbits(value, bitorder="little").tobytes()
 
     def read(self, reader: Reader) -> Members:
+        """Return the next value; raise TallyError if the bytes encode none."""
         count = reader.take_count(2, self.most)
         packed = np.frombuffer(reader.take(-(-count // 8)), dtype=np.uint8)
         bits = np.unpackbits(packed, bitorder="little").astype(np.bool_)
@@ -170,20 +180,22 @@ class Bits:
 
 @dataclass(frozen=True)
 class Blob:
-    """A count of four bytes, and then as many bytes.
+    r"""A count of four bytes, and then as many bytes.
 
     >>> Blob(most=9).write(b"ab")
-    b'\\x02\\x00\\x00\\x00ab'
+    b'\x02\x00\x00\x00ab'
     """
 
     most: int
 
     def write(self, value: bytes) -> bytes:
+        """Return the encoding of a value; raise ValueError if it has none."""
         if len(value) > self.most:
             raise ValueError(f"more than {self.most} bytes")
         return len(value).to_bytes(4, "little") + value
 
     def read(self, reader: Reader) -> bytes:
+        """Return the next value; raise TallyError if the bytes encode none."""
         return reader.take(reader.take_count(4, self.most))
 
 

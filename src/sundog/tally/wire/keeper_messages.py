@@ -6,18 +6,16 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from sundog.tally.wire.codecs import MOST_CONTRIBUTIONS, Digest, Key, Rows, Signature, VectorCells
-from sundog.tally.wire.message import Message, One, Record, Records, RoundDigest
+from sundog.tally.wire.message import One, Record, Records, RoundMessage, SentMessage
 
 SEED_BYTES = 32
 SEAL_BYTES = 32 + 2 * SEED_BYTES + 16  # an encapsulated key, two seeds, and the tag of AES-GCM
 
 
 @dataclass(frozen=True, eq=False)
-class KeeperAdvertisement(Message, kind=11):
+class KeeperAdvertisement(SentMessage, kind=11):
     """Keeper to clients: my HPKE key of this round."""
 
-    round: RoundDigest
-    keeper: Key
     key: Key
     signature: Signature
 
@@ -35,36 +33,31 @@ class SealedSeeds(Record):
 
 
 @dataclass(frozen=True, eq=False)
-class ContributionStatement(Message, kind=12):
+class ContributionStatement(RoundMessage, kind=12):
     """What a contributor signs; it is not sent."""
 
-    round: RoundDigest
     seeds: Annotated[SealedSeeds, One(SealedSeeds)]
 
 
 @dataclass(frozen=True, eq=False)
-class Contribution(Message, kind=13):
+class Contribution(RoundMessage, kind=13):
     """Client to tally: my masked vector, and the seeds of its masks, sealed to the keepers."""
 
-    round: RoundDigest
     seeds: Annotated[SealedSeeds, One(SealedSeeds)]
     vector: VectorCells
 
 
 @dataclass(frozen=True, eq=False)
-class SurvivorSeeds(Message, kind=14):
+class SurvivorSeeds(RoundMessage, kind=14):
     """Tally to keeper: those who are in the sum, sorted by identity."""
 
-    round: RoundDigest
     members: Annotated[tuple[SealedSeeds, ...], Records(SealedSeeds, most=MOST_CONTRIBUTIONS)]
 
 
 @dataclass(frozen=True, eq=False)
-class MaskSums(Message, kind=15):
+class MaskSums(SentMessage, kind=15):
     """Keeper to tally: the sums of the masks of the two parts that this keeper holds, in the order of the parts."""
 
-    round: RoundDigest
-    sender: Key
     statement: Digest
     first: VectorCells
     second: VectorCells

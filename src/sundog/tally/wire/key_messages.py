@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from sundog.tally.wire.codecs import MOST_MEMBERS, U32, Digest, Key, Path, Signature
-from sundog.tally.wire.message import Message, One, Record, Records, RoundDigest
+from sundog.tally.wire.message import One, Record, Records, RoundMessage
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,18 +22,16 @@ class Entry(Record):
 
 
 @dataclass(frozen=True, eq=False)
-class Advertisement(Message, kind=2):
+class Advertisement(RoundMessage, kind=2):
     """Client to tally: my keys of this round."""
 
-    round: RoundDigest
     entry: Annotated[Entry, One(Entry)]
 
 
 @dataclass(frozen=True, eq=False)
-class Directory(Message, kind=3):
+class Directory(RoundMessage, kind=3):
     """Tally to client: the members of your group, sorted by identity, and where the log of directories has them."""
 
-    round: RoundDigest
     group: U32
     entries: Annotated[tuple[Entry, ...], Records(Entry, most=MOST_MEMBERS)]
     log_size: U32

@@ -6,12 +6,11 @@ class, so none can be missing, unknown or repeated.
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar, Self, get_type_hints
 
 from sundog.errors import TallyError
-from sundog.tally.wire.codecs import Codec, Digest, Fixed, Reader
+from sundog.tally.wire.codecs import Codec, Fixed, Key, Reader
 
 VERSION = 1
 
@@ -40,7 +39,7 @@ class Record:
         return record
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and other.encode() == self.encode()  # type: ignore[attr-defined]
+        return type(other) is type(self) and isinstance(other, Record) and other.encode() == self.encode()
 
     def __hash__(self) -> int:
         return hash(self.encode())
@@ -54,11 +53,13 @@ class Records:
     most: int
 
     def write(self, value: tuple[Record, ...]) -> bytes:
+        """Return the encoding of a value; raise ValueError if it has none."""
         if len(value) > self.most:
             raise ValueError(f"more than {self.most} records")
         return len(value).to_bytes(4, "little") + b"".join(record.encode() for record in value)
 
     def read(self, reader: Reader) -> tuple[Record, ...]:
+        """Return the next value; raise TallyError if the bytes encode none."""
         return tuple(self.item.read(reader) for _ in range(reader.take_count(4, self.most)))
 
 
@@ -69,16 +70,23 @@ class One:
     item: type[Record]
 
     def write(self, value: Record) -> bytes:
+        """Return the encoding of a value; raise ValueError if it has none."""
         return value.encode()
 
     def read(self, reader: Reader) -> Record:
+        """Return the next value; raise TallyError if the bytes encode none."""
         return self.item.read(reader)
 
 
-@functools.cache
+_CODECS: dict[type[Any], tuple[tuple[str, Codec], ...]] = {}
+
+
 def _list_codecs(cls: type[Any]) -> tuple[tuple[str, Codec], ...]:
-    hints = get_type_hints(cls, include_extras=True)
-    return tuple((field.name, hints[field.name].__metadata__[0]) for field in fields(cls))
+    """Return the names and codecs of the fields of a class, which are looked up once."""
+    if cls not in _CODECS:
+        hints = get_type_hints(cls, include_extras=True)
+        _CODECS[cls] = tuple((field.name, hints[field.name].__metadata__[0]) for field in fields(cls))
+    return _CODECS[cls]
 
 
 class Message(Record):
@@ -113,7 +121,21 @@ class Message(Record):
 RoundDigest = Annotated[bytes, Fixed(32)]  # of the round's parameters: in every message
 
 
-def check_round(message: Any, digest: Digest) -> None:
+@dataclass(frozen=True, eq=False)
+class RoundMessage(Message, kind=0):
+    """A message of a round: all but its parameters."""
+
+    round: RoundDigest
+
+
+@dataclass(frozen=True, eq=False)
+class SentMessage(RoundMessage, kind=0):
+    """A message that its sender signs. The signature is the last field."""
+
+    sender: Key
+
+
+def check_round(message: RoundMessage, digest: bytes) -> None:
     """Raise TallyError unless a message belongs to this round."""
     if message.round != digest:
         raise TallyError("a message belongs to another round; it was refused")

@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from sundog.tally.wire.codecs import Key, Rows, Signature
-from sundog.tally.wire.message import Message, RoundDigest
+from sundog.tally.wire.codecs import Rows, Signature
+from sundog.tally.wire.message import SentMessage
 from sundog.tally.wire.share_messages import SHARE_BYTES
 
 
 @dataclass(frozen=True, eq=False)
-class RevealedShares(Message, kind=10):
-    """Client to tally: one share for each sharer, in order: of a survivor's self mask, or of a dropped user's mask key."""
+class RevealedShares(SentMessage, kind=10):
+    """Client to tally: a share for each sharer, in order: of a survivor's self secret, or of another's mask secret."""
 
-    round: RoundDigest
-    sender: Key
     shares: Annotated[tuple[bytes, ...], Rows(SHARE_BYTES)]
     signature: Signature
