@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 
 from sundog.errors import TallyError
 from sundog.extras import import_extra
+from sundog.tally.protocol.agreement import check_public_key
 from sundog.tally.protocol.key_derivation import derive_key, hash_parts
 from sundog.tally.wire.keeper_messages import SEED_BYTES
 
@@ -57,6 +58,7 @@ def seal_seeds(seeds: tuple[bytes, ...], keeper: int, key: bytes, *, round_diges
 
 def open_seeds(sealed: bytes, private_key: bytes, *, round_digest: bytes, parties: bytes) -> tuple[bytes, bytes]:
     """Return the two seeds of a seal; raise TallyError if it does not open."""
+    check_public_key(sealed[:_KEY_BYTES])  # for which pyhpke raises an error of another class
     suite, keys = _load_suite()
     key = keys.from_pyca_cryptography_key(X25519PrivateKey.from_private_bytes(private_key))
     try:
