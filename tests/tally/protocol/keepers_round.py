@@ -50,7 +50,9 @@ class KeepersRound:
         return self.keepers[number]
 
     def vector(self, number: int) -> Vector:
-        return np.eye(len(self.identities), dtype=np.uint32)[number]
+        vector = np.zeros(len(self.identities), dtype=np.uint32)
+        vector[number] = 1
+        return vector
 
     def contribute(self, number: int, vector: Vector | None = None, memory: ClientMemory | None = None) -> bytes:
         message, _ = contribute(

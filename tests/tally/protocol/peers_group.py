@@ -66,7 +66,9 @@ class PeersGroup:
         return self.identities[number].public_key
 
     def vector(self, number: int) -> Vector:
-        return np.eye(len(self.identities), dtype=np.uint32)[number]
+        vector = np.zeros(len(self.identities), dtype=np.uint32)
+        vector[number] = 1
+        return vector
 
     def restart(self, number: int) -> PeersClient:
         """Replace a member by one that continues from the stored bytes."""

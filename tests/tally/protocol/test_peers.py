@@ -14,7 +14,7 @@ from sundog.tally.protocol.client_memory import ClientMemory
 from sundog.tally.protocol.identity import Identity, sign
 from sundog.tally.protocol.key_directory import compute_threshold
 from sundog.tally.protocol.peers_client import PeersClient
-from sundog.tally.protocol.peers_tally import Step
+from sundog.tally.protocol.peers_tally import PeersTally, Step
 from sundog.tally.protocol.round_check import announce_peers
 from sundog.tally.wire.share_messages import DeliveredShares
 from sundog.tally.wire.survivor_messages import Endorsements, MaskedVector, Survivors
@@ -134,6 +134,22 @@ def _close(group: PeersGroup) -> None:
         Step.REVEALS: tally.close_reveals,
     }
     group.total = closes[tally.step]()  # type: ignore[attr-defined]
+
+
+def test_a_tally_that_counts_a_replay_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    has_accepted, keep = PeersTally._has_accepted, PeersTally._keep
+
+    def forget(self: PeersTally, data: bytes) -> bool:
+        return self.step != Step.VECTORS and has_accepted(self, data)
+
+    def keep_again(self: PeersTally, sender: bytes, data: bytes, content: object) -> None:
+        self._senders.pop(sender, None)
+        keep(self, sender, data, content)
+
+    monkeypatch.setattr(PeersTally, "_has_accepted", forget)
+    monkeypatch.setattr(PeersTally, "_keep", keep_again)
+    with pytest.raises(AssertionError):
+        test_a_message_that_comes_twice_is_answered_alike_and_counts_once()
 
 
 def test_a_second_different_vector_of_a_member_is_refused() -> None:

@@ -303,7 +303,7 @@ def test_a_member_who_is_shown_another_log_endorses_nothing_that_counts() -> Non
     honest = Directory.decode(group.tally.get_directory(group.name(0)))
     log = type(group.log)([b"another group"])
     index = log.append(group.tally._directory.digest)
-    place = {"log_size": log.head.size, "log_root": log.head.root, "log_index": index}
+    place: dict[str, Any] = {"log_size": log.head.size, "log_root": log.head.root, "log_index": index}
     group.clients[0].share(replace(honest, **place, inclusion=log.prove_inclusion(index, log.head.size)).encode())
     for number in range(1, SIZE):
         group.clients[number].share(group.tally.get_directory(group.name(number)))

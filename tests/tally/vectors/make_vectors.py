@@ -157,7 +157,8 @@ def make_transcript() -> dict[str, Any]:
     """Return all messages of a round in which one member drops out before its vector arrives."""
     group, rest = FixedGroup(), [number for number in range(MEMBERS) if number != DROPPED]
     said: list[list[dict[str, str]]] = [[{"step": "join", "reply": client.reply.hex()}] for client in group.clients]
-    total: Any = group.advertise()
+    total: Any = None
+    group.advertise()
     for step, get in (
         ("share", group.tally.get_directory),
         ("mask", group.tally.get_delivered),
