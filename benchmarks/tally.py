@@ -25,7 +25,7 @@ from sundog.tally.protocol.client_memory import ClientMemory
 from sundog.tally.protocol.directory_log import DirectoryLog
 from sundog.tally.protocol.identity import Identity
 from sundog.tally.protocol.keeper import Keeper
-from sundog.tally.protocol.keepers_client import contribute
+from sundog.tally.protocol.keepers_client import KeepersTerms, contribute
 from sundog.tally.protocol.mask_stream import MaskStream
 from sundog.tally.protocol.peers_client import PeersClient
 from sundog.tally.protocol.peers_secrets import derive_pair_mask
@@ -112,11 +112,10 @@ def run_keepers(clients: int, cells: int) -> Measured:
     replies = [Keeper.open(key, announced, operator=name, memory=ClientMemory()).reply for key in keys]
     measured, vector = Measured(), np.ones(cells, dtype=np.uint32)
     for number in range(clients):
-        identity, trusted = Identity.enrol(operator), frozenset(keepers)
+        identity, terms = Identity.enrol(operator), KeepersTerms(name, frozenset(keepers), minimum=3)
 
-        def send(identity: Identity = identity, trusted: frozenset[bytes] = trusted) -> bytes:
-            memory = ClientMemory()
-            return contribute(identity, announced, replies, vector, operator=name, keepers=trusted, memory=memory)[0]
+        def send(identity: Identity = identity, terms: KeepersTerms = terms) -> bytes:
+            return contribute(identity, announced, replies, vector, terms=terms, memory=ClientMemory())[0]
 
         measured.do(number, send, announced + b"".join(replies))
     return measured

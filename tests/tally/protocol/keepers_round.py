@@ -10,7 +10,7 @@ from tests.tally.protocol.peers_group import Operator
 
 from sundog.tally.protocol.client_memory import ClientMemory
 from sundog.tally.protocol.keeper import Keeper
-from sundog.tally.protocol.keepers_client import contribute
+from sundog.tally.protocol.keepers_client import KeepersTerms, contribute
 from sundog.tally.protocol.keepers_tally import KeepersTally
 from sundog.tally.protocol.round_check import announce_keepers
 from sundog.tally.wire.codecs import Vector
@@ -60,11 +60,14 @@ class KeepersRound:
             self.parameters.encode(),
             [keeper.reply for keeper in self.keepers],
             self.vector(number) if vector is None else vector,
-            operator=self.operator.public_key,
-            keepers=frozenset(self.names),
+            terms=self.terms,
             memory=memory or ClientMemory(),
         )
         return message
+
+    @property
+    def terms(self) -> KeepersTerms:
+        return KeepersTerms(self.operator.public_key, frozenset(self.names), minimum=3)
 
     def collect(self, members: Iterable[int] | None = None) -> None:
         for number in range(len(self.identities)) if members is None else members:

@@ -84,33 +84,27 @@ def test_a_client_contributes_once_in_a_period() -> None:
         [keeper.reply for keeper in game.keepers],
         game.vector(0),
     )
-    operator, keepers = game.operator.public_key, frozenset(game.names)
-    _, memory = contribute(*arguments, operator=operator, keepers=keepers, memory=ClientMemory())
+    _, memory = contribute(*arguments, terms=game.terms, memory=ClientMemory())
     with pytest.raises(TallyError, match="has taken part in period 1"):
-        contribute(*arguments, operator=operator, keepers=keepers, memory=memory)
+        contribute(*arguments, terms=game.terms, memory=memory)
 
 
-def test_a_client_insists_on_its_own_keepers_and_on_fresh_keys_of_all() -> None:
+def test_a_client_insists_on_its_terms_and_on_fresh_keys_of_all_keepers() -> None:
     game, other = KeepersRound(SIZE), KeepersRound(SIZE)
     replies = [keeper.reply for keeper in game.keepers]
-    trusted = frozenset(game.names)
     cases = [
-        (frozenset(other.names), replies, "other keepers than this client trusts"),
-        (trusted, replies[:2], "2 of 3 keepers have advertised"),
-        (trusted, [replies[0], *replies], "advertised twice"),
-        (trusted, [other.keepers[0].reply, *replies[1:]], "another round"),
+        (other.terms, replies, "another operator"),
+        (replace(game.terms, keepers=frozenset(other.names)), replies, "other keepers than this client trusts"),
+        (replace(game.terms, minimum=4), replies, "sums of 3 people and a quorum of 2 keepers; .* demands 4 and 2"),
+        (replace(game.terms, quorum=3), replies, "demands 3 and 3"),
+        (game.terms, replies[:2], "2 of 3 keepers have advertised"),
+        (game.terms, [replies[0], *replies], "advertised twice"),
+        (game.terms, [other.keepers[0].reply, *replies[1:]], "another round"),
     ]
-    for keepers, advertisements, message in cases:
+    for terms, advertisements, message in cases:
+        arguments = (game.identities[0], game.parameters.encode(), advertisements, game.vector(0))
         with pytest.raises(TallyError, match=message):
-            contribute(
-                game.identities[0],
-                game.parameters.encode(),
-                advertisements,
-                game.vector(0),
-                operator=game.operator.public_key,
-                keepers=keepers,
-                memory=ClientMemory(),
-            )
+            contribute(*arguments, terms=terms, memory=ClientMemory())
 
 
 def test_forged_and_foreign_contributions_are_refused() -> None:

@@ -202,6 +202,18 @@ def test_an_identity_advertises_once() -> None:
         group.tally.add_advertisement(group.join(0).reply)
 
 
+def test_the_tally_says_nothing_before_its_time() -> None:
+    group = PeersGroup(SIZE)
+    for get in (group.tally.get_directory, group.tally.get_delivered):
+        with pytest.raises(TallyError, match="at advertisements, not yet"):
+            get(group.name(0))
+    group.advertise()
+    group.tally.get_directory(group.name(0))
+    for ask in (group.tally.get_survivors, group.tally.get_endorsements):
+        with pytest.raises(TallyError, match="at shares, not yet"):
+            ask()
+
+
 def test_a_client_insists_on_the_order_of_steps() -> None:
     group, everybody = PeersGroup(SIZE), np.ones(SIZE, dtype=bool)
     group.advertise()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,14 +33,39 @@ from sundog.tally.wire.keeper_messages import (
 from sundog.tally.wire.round_parameters import KEEPERS, RoundParameters
 
 
+@dataclass(frozen=True)
+class KeepersTerms:
+    """What a client demands of a round, from a source other than the tally.
+
+    Seeds are sealed for the exact parameters of the round, so keepers can open them only under terms that the client
+    has accepted.
+    """
+
+    operator: bytes
+    keepers: frozenset[bytes]  # their identities
+    minimum: int = 100  # the least number of people in the sum
+    quorum: int = 2  # the least number of keepers that must agree on the survivors
+
+    def check(self, parameters: bytes) -> RoundParameters:
+        """Return the parameters of a round; raise TallyError if they do not meet these terms."""
+        checked = check_parameters(parameters, operator=self.operator, mode=KEEPERS)
+        if frozenset(checked.keepers) != self.keepers:
+            raise TallyError("a round names other keepers than this client trusts; it was refused")
+        if checked.minimum < self.minimum or checked.quorum < self.quorum:
+            raise TallyError(
+                f"a round allows sums of {checked.minimum} people and a quorum of {checked.quorum} keepers; "
+                f"this client demands {self.minimum} and {self.quorum}"
+            )
+        return checked
+
+
 def contribute(
     identity: Identity,
     parameters: bytes,
     advertisements: Sequence[bytes],
     vector: Vector,
     *,
-    operator: bytes,
-    keepers: frozenset[bytes],
+    terms: KeepersTerms,
     memory: ClientMemory,
 ) -> tuple[bytes, ClientMemory]:
     """Return a `Contribution` and the memory for the next round.
@@ -50,13 +75,10 @@ def contribute(
         parameters: the operator's announcement.
         advertisements: a `KeeperAdvertisement` of each keeper.
         vector: the cells to add to the sum.
-        operator: the operator's public key, from a source other than the tally.
-        keepers: the identities of the keepers that this client trusts, from a source other than the tally.
+        terms: what the round must be like.
         memory: of this identity's last round, or `ClientMemory()`.
     """
-    checked = check_parameters(parameters, operator=operator, mode=KEEPERS)
-    if frozenset(checked.keepers) != keepers:
-        raise TallyError("a round names other keepers than this client trusts; it was refused")
+    checked = terms.check(parameters)
     if vector.dtype != np.uint32 or vector.shape != (checked.cells,):
         raise TallyError(f"a vector must have {checked.cells} cells of type uint32")
     keys = _check_keys(checked, advertisements)

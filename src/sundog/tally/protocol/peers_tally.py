@@ -80,6 +80,7 @@ class PeersTally:
 
     def get_directory(self, identity: bytes) -> bytes:
         """Return the `Directory` for a member, with the proofs that it asks for."""
+        self._require(Step.SHARES)
         own = self._directory.entries[self._directory.find(identity)]
         head, index = self._head, self._log_index
         inclusion = self._log.prove_inclusion(index, head.size)
@@ -102,6 +103,7 @@ class PeersTally:
 
     def get_delivered(self, identity: bytes) -> bytes:
         """Return the `DeliveredShares` for a sharer."""
+        self._require(Step.VECTORS)
         me = self._directory.find(identity)
         senders = [position for position in np.flatnonzero(self.sharers) if position != me]
         names = self._directory.identities
@@ -126,6 +128,7 @@ class PeersTally:
 
     def get_survivors(self) -> bytes:
         """Return the `Survivors`, the same for all."""
+        self._require(Step.ENDORSEMENTS)
         return Survivors(self._round, self.survivors).encode()
 
     def add_endorsement(self, data: bytes) -> None:
@@ -144,6 +147,7 @@ class PeersTally:
 
     def get_endorsements(self) -> bytes:
         """Return the `Endorsements`, the same for all."""
+        self._require(Step.REVEALS)
         names = [self._directory.identities[position] for position in np.flatnonzero(self._endorsers)]
         signatures = tuple(self._signatures[name] for name in names)
         return Endorsements(self._round, self._endorsers, signatures).encode()
@@ -175,6 +179,11 @@ class PeersTally:
     def _expect(self, step: Step) -> None:
         if self.step != step:
             raise TallyError(f"a message for {step.name.lower()} came during {self.step.name.lower()}; it was refused")
+
+    def _require(self, step: Step) -> None:
+        """Raise TallyError unless this step has begun."""
+        if not step <= self.step <= Step.DONE:
+            raise TallyError(f"this group is at {self.step.name.lower()}, not yet or never at {step.name.lower()}")
 
     def _keep(self, sender: bytes, data: bytes, content: Any) -> None:
         if sender in self._senders:
