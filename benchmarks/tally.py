@@ -21,6 +21,7 @@ from report import Row, parse_arguments, publish, time_interleaved
 from tally_text.text_protocol import TextUser
 
 from sundog.tally.protocol.agreement import Agreement, compute_public_key
+from sundog.tally.protocol.announcement import announce_keepers, announce_peers
 from sundog.tally.protocol.client_memory import ClientMemory
 from sundog.tally.protocol.directory_log import DirectoryLog
 from sundog.tally.protocol.identity import Identity
@@ -30,7 +31,6 @@ from sundog.tally.protocol.mask_stream import MaskStream
 from sundog.tally.protocol.peers_client import PeersClient
 from sundog.tally.protocol.peers_secrets import derive_pair_mask
 from sundog.tally.protocol.peers_tally import PeersTally
-from sundog.tally.protocol.round_check import announce_keepers, announce_peers
 from sundog.tally.wire.codecs import Vector
 
 CELLS = 4896  # 18 × 272, the sketch of the text

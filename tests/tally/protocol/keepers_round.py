@@ -8,11 +8,11 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tests.tally.protocol.peers_group import Operator
 
+from sundog.tally.protocol.announcement import announce_keepers
 from sundog.tally.protocol.client_memory import ClientMemory
 from sundog.tally.protocol.keeper import Keeper
 from sundog.tally.protocol.keepers_client import KeepersTerms, contribute
 from sundog.tally.protocol.keepers_tally import KeepersTally
-from sundog.tally.protocol.round_check import announce_keepers
 from sundog.tally.wire.codecs import Vector
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from sundog.tally.protocol.announcement import announce_peers
 from sundog.tally.protocol.client_memory import ClientMemory
 from sundog.tally.protocol.directory_log import DirectoryLog
 from sundog.tally.protocol.identity import Identity
 from sundog.tally.protocol.peers_client import PeersClient
 from sundog.tally.protocol.peers_tally import PeersTally
-from sundog.tally.protocol.round_check import announce_peers
 from sundog.tally.wire.codecs import Vector
 from sundog.tally.wire.round_parameters import RoundParameters
 

@@ -14,7 +14,8 @@ from sundog.tally.protocol.agreement import check_public_key, compute_public_key
 from sundog.tally.protocol.identity import check_credential
 from sundog.tally.protocol.key_derivation import derive_key, hash_parts
 from sundog.tally.protocol.key_directory import KeyDirectory
-from sundog.tally.protocol.peers_secrets import PeersSecrets, derive_channel_key, derive_pair_mask, derive_self_mask
+from sundog.tally.protocol.peers_secrets import PeersSecrets, derive_pair_mask, derive_self_mask
+from sundog.tally.protocol.share_sealing import open_shares, seal_shares
 from sundog.tally.wire.key_messages import Advertisement, Entry
 
 PRIME = 2**255 - 19
@@ -107,16 +108,21 @@ def test_roles_have_different_keys() -> None:
         secrets.channel_private_key,
         derive_self_mask(element, same, same),
         derive_pair_mask(same, same, same, same),
-        derive_channel_key(same, same, same, same),
+        derive_key(same, context=same, role="channel", parties=same + same),
         derive_key(same, context=same, role="polynomials", parties=same),
     ]
     assert all(a != b for a, b in combinations(keys, 2))
     assert compute_public_key(keys[0]) == secrets.public_keys[0]
 
 
-def test_directions_of_a_channel_have_different_keys() -> None:
-    a, b = b"a" * 32, b"b" * 32
-    assert derive_channel_key(bytes(32), bytes(32), a, b) != derive_channel_key(bytes(32), bytes(32), b, a)
+def test_sealed_shares_open_only_for_their_sender_receiver_and_directory() -> None:
+    right = {"directory": b"d" * 32, "sender": b"a" * 32, "receiver": b"b" * 32}
+    sealed = seal_shares(b"shares", bytes(32), **right)
+    assert open_shares(sealed, bytes(32), **right) == b"shares"
+    reflected = {"directory": right["directory"], "sender": right["receiver"], "receiver": right["sender"]}
+    for wrong in (reflected, *({**right, name: b"c" * 32} for name in right)):
+        with pytest.raises(TallyError, match="do not open"):
+            open_shares(sealed, bytes(32), **wrong)
 
 
 def test_the_parts_of_a_hash_cannot_be_moved() -> None:

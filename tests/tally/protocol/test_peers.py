@@ -10,12 +10,12 @@ import pytest
 from tests.tally.protocol.peers_group import Operator, PeersGroup
 
 from sundog.errors import TallyError
+from sundog.tally.protocol.announcement import announce_peers
 from sundog.tally.protocol.client_memory import ClientMemory
 from sundog.tally.protocol.identity import Identity, sign
 from sundog.tally.protocol.key_directory import compute_threshold
 from sundog.tally.protocol.peers_client import PeersClient
 from sundog.tally.protocol.peers_tally import PeersTally, Step
-from sundog.tally.protocol.round_check import announce_peers
 from sundog.tally.wire.share_messages import DeliveredShares
 from sundog.tally.wire.survivor_messages import Endorsements, MaskedVector, Survivors
 

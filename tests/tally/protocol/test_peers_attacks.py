@@ -335,7 +335,7 @@ def test_a_log_that_was_rewritten_is_refused() -> None:
 
 
 def replace_period(group: PeersGroup, period: int) -> Any:
-    from sundog.tally.protocol.round_check import announce_peers
+    from sundog.tally.protocol.announcement import announce_peers
 
     return announce_peers(group.operator.key, period=period, cells=SIZE, minimum=3)
 

@@ -15,9 +15,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from tests.tally.protocol.peers_group import PeersGroup
 
 from sundog.errors import TallyError
+from sundog.tally.protocol.announcement import announce_peers
 from sundog.tally.protocol.peers_state import Stage
 from sundog.tally.protocol.peers_tally import PeersTally, Step
-from sundog.tally.protocol.round_check import announce_peers
 
 SIZE = 5  # and the threshold is 3
 members = st.integers(0, SIZE - 1)

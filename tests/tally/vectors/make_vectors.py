@@ -140,7 +140,7 @@ class FixedGroup(PeersGroup):
     def __init__(self) -> None:
         operator = Operator(Ed25519PrivateKey.from_private_bytes(fill(32, 200)))
         keys = [Ed25519PrivateKey.from_private_bytes(fill(32, number)) for number in range(MEMBERS)]
-        with mock.patch("sundog.tally.protocol.round_check.os.urandom", lambda count: fill(count, 99)):
+        with mock.patch("sundog.tally.protocol.announcement.os.urandom", lambda count: fill(count, 99)):
             super().__init__(MEMBERS, operator=operator)
             self.identities = sorted(
                 (Identity(key, issue_credential(key.public_key().public_bytes_raw(), operator.key)) for key in keys),

@@ -23,12 +23,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from sundog.errors import TallyError
 from sundog.tally.protocol.agreement import compute_public_key
+from sundog.tally.protocol.announcement import check_parameters
 from sundog.tally.protocol.client_memory import ClientMemory
 from sundog.tally.protocol.contribution_check import check_sealed_seeds
 from sundog.tally.protocol.identity import NO_SIGNATURE, check_sender, sign
 from sundog.tally.protocol.key_derivation import hash_parts
 from sundog.tally.protocol.mask_stream import MaskStream
-from sundog.tally.protocol.round_check import check_parameters
 from sundog.tally.protocol.seed_sealing import commit_to_seed, derive_part_mask, list_parts, open_seeds
 from sundog.tally.wire.codecs import U32, Blob, Vector, VectorCells
 from sundog.tally.wire.keeper_messages import KeeperAdvertisement, MaskSums, SealedSeeds, SurvivorSeeds

@@ -16,11 +16,11 @@ import numpy as np
 
 from sundog.errors import TallyError
 from sundog.tally.protocol.agreement import check_public_key
+from sundog.tally.protocol.announcement import check_parameters
 from sundog.tally.protocol.client_memory import ClientMemory
 from sundog.tally.protocol.contribution_check import hash_vector
 from sundog.tally.protocol.identity import NO_SIGNATURE, Identity, check_sender
 from sundog.tally.protocol.mask_stream import MaskStream
-from sundog.tally.protocol.round_check import check_parameters
 from sundog.tally.protocol.seed_sealing import PARTS, commit_to_seed, derive_part_mask, seal_seeds
 from sundog.tally.wire.codecs import Vector
 from sundog.tally.wire.keeper_messages import (

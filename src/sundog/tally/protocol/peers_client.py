@@ -21,11 +21,10 @@ from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from sundog.errors import TallyError
 from sundog.tally.protocol.agreement import Agreement
+from sundog.tally.protocol.announcement import check_parameters
 from sundog.tally.protocol.client_memory import ClientMemory
 from sundog.tally.protocol.directory_log import LogHead, check_consistency, check_inclusion
 from sundog.tally.protocol.identity import NO_SIGNATURE, Identity, check_signature, sign
@@ -33,13 +32,12 @@ from sundog.tally.protocol.key_directory import KeyDirectory
 from sundog.tally.protocol.mask_stream import MaskStream
 from sundog.tally.protocol.peers_secrets import (
     PeersSecrets,
-    derive_channel_key,
     derive_pair_mask,
     derive_self_mask,
 )
 from sundog.tally.protocol.peers_state import NOBODY, PeersState, Stage
-from sundog.tally.protocol.round_check import check_parameters
 from sundog.tally.protocol.shamir import pack_elements, share_secrets, unpack_elements
+from sundog.tally.protocol.share_sealing import open_shares, seal_shares
 from sundog.tally.protocol.survivor_statement import hash_mask_context, hash_survivors
 from sundog.tally.wire.codecs import Members, Vector
 from sundog.tally.wire.key_messages import Advertisement, Directory, Entry
@@ -50,8 +48,6 @@ from sundog.tally.wire.share_messages import SHARE_BYTES, DeliveredShares, Seale
 from sundog.tally.wire.survivor_messages import Endorsement, Endorsements, MaskedVector, Survivors
 
 MINIMUM_GROUP = 100  # the least group that a client joins, unless its program says otherwise
-
-_NONCE = bytes(12)  # each channel key seals one message
 
 
 class PeersClient:
@@ -178,8 +174,14 @@ class PeersClient:
         packed = [pack_elements(row) for row in shares]
         me = directory.find(self._identity.public_key)
         sealed = tuple(
-            self._seal(directory, entry, packed[position])
-            for position, entry in enumerate(directory.entries)
+            seal_shares(
+                packed[position],
+                self._agree(other),
+                directory=directory.digest,
+                sender=self._identity.public_key,
+                receiver=other.identity,
+            )
+            for position, other in enumerate(directory.entries)
             if position != me
         )
         unsigned = SealedShares(self._round, self._identity.public_key, directory.digest, sealed, NO_SIGNATURE)
@@ -190,26 +192,6 @@ class PeersClient:
             shares=(packed[me],),
             reply=sign(unsigned, self._identity.private_key).encode(),
         )
-
-    def _seal(self, directory: KeyDirectory, receiver: Entry, share: bytes) -> bytes:
-        parties = self._identity.public_key + receiver.identity
-        key = derive_channel_key(self._agree(receiver), directory.digest, self._identity.public_key, receiver.identity)
-        return AESGCM(key).encrypt(_NONCE, share, directory.digest + parties)
-
-    def _open(self, sender: Entry, sealed: bytes) -> bytes:
-        parties = sender.identity + self._identity.public_key
-        context = self._directory_digest
-        key = derive_channel_key(self._agree(sender), context, sender.identity, self._identity.public_key)
-        try:
-            share = AESGCM(key).decrypt(_NONCE, sealed, context + parties)
-        except InvalidTag:
-            raise TallyError(f"the shares of member {sender.identity.hex()[:8]} do not open; the round ends") from None
-        unpack_elements(share)
-        return share
-
-    @cached_property
-    def _directory_digest(self) -> bytes:
-        return self._directory.digest
 
     def _agree(self, other: Entry) -> bytes:
         if other.identity not in self._agreed:
@@ -224,16 +206,23 @@ class PeersClient:
         check_round(message, self._round)
         if vector.dtype != np.uint32 or vector.shape != (self._parameters.cells,):
             raise TallyError(f"a vector must have {self._parameters.cells} cells of type uint32")
-        self._check_members("shared", message.sharers, among=None)
+        self._check_members("shared", message.sharers, includes_me=True)
         positions = [int(position) for position in np.flatnonzero(message.sharers) if position != self._me]
         if len(message.sealed) != len(positions):
             raise TallyError(
                 f"{len(message.sealed)} sealed shares came from {len(positions)} members; they were refused"
             )
-        entries = self._directory.entries
         shares = {self._me: self._state.shares[0]}
         for position, sealed in zip(positions, message.sealed, strict=True):
-            shares[position] = self._open(entries[position], sealed)
+            other = self._directory.entries[position]
+            shares[position] = open_shares(
+                sealed,
+                self._agree(other),
+                directory=self._directory.digest,
+                sender=other.identity,
+                receiver=self._identity.public_key,
+            )
+            unpack_elements(shares[position])  # refuses numbers outside the field
         masked = self._add_masks(vector, message.sharers)
         unsigned = MaskedVector(self._round, self._identity.public_key, masked, NO_SIGNATURE)
         self._agreed.clear()
@@ -247,7 +236,7 @@ class PeersClient:
 
     def _add_masks(self, vector: Vector, sharers: Members) -> Vector:
         """Return the vector plus the self mask, and plus or minus a mask for each other sharer."""
-        context = hash_mask_context(self._directory_digest, sharers)
+        context = hash_mask_context(self._directory.digest, sharers)
         me, secrets = self._identity.public_key, self._secrets
         masks, agreement = MaskStream(vector.size), Agreement(secrets.mask_private_key)
         total = vector.copy()
@@ -262,8 +251,8 @@ class PeersClient:
 
     def _endorse(self, message: Survivors) -> PeersState:
         check_round(message, self._round)
-        self._check_members("survived", message.survivors, among=self._state.sharers)
-        context = hash_mask_context(self._directory_digest, self._state.sharers)
+        self._check_members("survived", message.survivors, among=self._state.sharers, includes_me=True)
+        context = hash_mask_context(self._directory.digest, self._state.sharers)
         statement = hash_survivors(context, message.survivors, self.memory.log_head)
         unsigned = Endorsement(self._round, self._identity.public_key, statement, NO_SIGNATURE)
         reply = sign(unsigned, self._identity.private_key).encode()
@@ -286,12 +275,14 @@ class PeersClient:
         unsigned = RevealedShares(self._round, self._identity.public_key, shares, NO_SIGNATURE)
         return replace(self._state, shares=(), reply=sign(unsigned, self._identity.private_key).encode())
 
-    def _check_members(self, what: str, members: Members, *, among: Members | None) -> None:
+    def _check_members(
+        self, what: str, members: Members, *, among: Members | None = None, includes_me: bool = False
+    ) -> None:
         """Raise TallyError unless these are at least the threshold of the group, among those of the step before."""
         size, threshold = len(self._directory.entries), self._directory.threshold
         if members.size != size or (among is not None and (members & ~among).any()):
             raise TallyError(f"the members who {what} are not of this group; the message was refused")
         if members.sum() < threshold:
             raise TallyError(f"{members.sum()} of {size} members {what}, {threshold} must; the message was refused")
-        if what != "endorsed" and not members[self._me]:
+        if includes_me and not members[self._me]:
             raise TallyError(f"this client is not among the members who {what}; the message was refused")

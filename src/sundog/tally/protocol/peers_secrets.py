@@ -66,8 +66,3 @@ def derive_self_mask(secret: Elements, mask_context: bytes, identity: bytes) -> 
 def derive_pair_mask(agreed: bytes, mask_context: bytes, lower: bytes, upper: bytes) -> bytes:
     """Return the key of the mask that the lower of two members adds and the upper one subtracts."""
     return derive_key(agreed, context=mask_context, role="pair mask", parties=lower + upper)
-
-
-def derive_channel_key(agreed: bytes, directory: bytes, sender: bytes, receiver: bytes) -> bytes:
-    """Return the key that seals the only message from one member to another."""
-    return derive_key(agreed, context=directory, role="channel", parties=sender + receiver)

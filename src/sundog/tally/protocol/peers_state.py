@@ -9,7 +9,7 @@ from typing import Annotated
 import numpy as np
 
 from sundog.tally.protocol.client_memory import ClientMemory
-from sundog.tally.wire.codecs import MOST_MEMBERS, U8, U16, Blob, MemberBits, Members, Rows
+from sundog.tally.wire.codecs import MOST_MEMBERS, U8, U32, Blob, MemberBits, Members, Rows
 from sundog.tally.wire.message import One, Record
 from sundog.tally.wire.share_messages import SHARE_BYTES
 
@@ -33,7 +33,7 @@ class PeersState(Record):
     stage: U8
     parameters: Annotated[bytes, Blob(_MOST)]
     memory: Annotated[ClientMemory, One(ClientMemory)]
-    minimum_group: U16
+    minimum_group: U32
     seed: Annotated[bytes, Blob(32)]  # until the vector is masked
     directory: Annotated[bytes, Blob(_MOST)]
     sharers: MemberBits
