@@ -24,7 +24,7 @@ from sundog.tally.protocol.agreement import Agreement, compute_public_key
 from sundog.tally.protocol.announcement import announce_keepers, announce_peers
 from sundog.tally.protocol.client_memory import ClientMemory
 from sundog.tally.protocol.directory_log import DirectoryLog
-from sundog.tally.protocol.identity import Identity
+from sundog.tally.protocol.identity import Identity, issue_credential
 from sundog.tally.protocol.keeper import Keeper
 from sundog.tally.protocol.keepers_client import KeepersTerms, contribute
 from sundog.tally.protocol.mask_stream import MaskStream
@@ -34,8 +34,15 @@ from sundog.tally.protocol.peers_tally import PeersTally
 from sundog.tally.wire.codecs import Vector
 
 CELLS = 4896  # 18 × 272, the sketch of the text
+ALL_PAIRS = 700**2 // 2  # what the sketch of the text replaces
+CURVE = [(100, CELLS), (300, CELLS), (100, ALL_PAIRS)]  # users and cells, as in Figs. 4.2 to 4.4
 TEXT = "text, Fig. 4.1"
 ROUND = b"1"
+
+
+def enrol(operator: Ed25519PrivateKey) -> Identity:
+    key = Ed25519PrivateKey.generate()
+    return Identity(key, issue_credential(key.public_key().public_bytes_raw(), operator))
 
 
 @dataclass
@@ -61,7 +68,7 @@ def run_peers(size: int, cells: int, dropped: int) -> tuple[Measured, float]:
     """Run a round in which the last users drop out before their vectors; return the seconds of unmasking, too."""
     operator = Ed25519PrivateKey.generate()
     name = operator.public_key().public_bytes_raw()
-    identities = sorted((Identity.enrol(operator) for _ in range(size)), key=lambda identity: identity.public_key)
+    identities = sorted((enrol(operator) for _ in range(size)), key=lambda identity: identity.public_key)
     keys = [identity.public_key for identity in identities]
     parameters = announce_peers(operator, period=1, cells=cells, minimum=3)
     announced = parameters.encode()
@@ -112,7 +119,7 @@ def run_keepers(clients: int, cells: int) -> Measured:
     replies = [Keeper.open(key, announced, operator=name, memory=ClientMemory()).reply for key in keys]
     measured, vector = Measured(), np.ones(cells, dtype=np.uint32)
     for number in range(clients):
-        identity, terms = Identity.enrol(operator), KeepersTerms(name, frozenset(keepers), minimum=3)
+        identity, terms = enrol(operator), KeepersTerms(name, frozenset(keepers), minimum=3)
 
         def send(identity: Identity = identity, terms: KeepersTerms = terms) -> bytes:
             return contribute(identity, announced, replies, vector, terms=terms, memory=ClientMemory())[0]
@@ -162,8 +169,18 @@ def sum_vectors(count: int, cells: int) -> tuple[float, float]:
             for cell, value in enumerate(vector):
                 total[cell] = (total[cell] + value) % 2**32
 
-    seconds = time_interleaved({"ours": add, "text": add_in_loops}, repeats=5, clock=time.process_time)
+    seconds = time_interleaved({"ours": add, "text": add_in_loops}, repeats=3, clock=time.process_time)
     return seconds["ours"], seconds["text"] * count / len(few)
+
+
+def measure_curve(points: Iterable[tuple[int, int]]) -> Iterable[Row]:
+    """Compare masking and sums at several numbers of users and cells."""
+    for users, cells in points:
+        what = f"{users}" if cells == CELLS else f"{users}, {cells:,} cells"
+        text, _ = measure_text(users, cells)
+        summing, text_summing = sum_vectors(users, cells)
+        yield Row(f"mask/{what}", 1e3 * mask_once(users, cells), "ms", TEXT, 1e3 * text)
+        yield Row(f"sum/{what}", 1e3 * summing, "ms", f"{TEXT}, in Python", 1e3 * text_summing)
 
 
 def main() -> None:
@@ -195,6 +212,7 @@ def main() -> None:
                 1e3 * everybody_recovers,
             ),
             Row(f"sum/{users}", 1e3 * summing, "ms", f"{TEXT}, in Python", 1e3 * text_summing),
+            *measure_curve([] if options.quick else CURVE),
         ],
         options,
     )

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sundog.tally.protocol.announcement import announce_peers
 from sundog.tally.protocol.client_memory import ClientMemory
 from sundog.tally.protocol.directory_log import DirectoryLog
-from sundog.tally.protocol.identity import Identity
+from sundog.tally.protocol.identity import Identity, issue_credential
 from sundog.tally.protocol.peers_client import PeersClient
 from sundog.tally.protocol.peers_tally import PeersTally
 from sundog.tally.wire.codecs import Vector
@@ -30,7 +30,9 @@ class Operator:
 
     def enrol(self, count: int) -> list[Identity]:
         """Return members in the order of their identities, which is that of the directory."""
-        return sorted((Identity.enrol(self.key) for _ in range(count)), key=lambda member: member.public_key)
+        keys = [Ed25519PrivateKey.generate() for _ in range(count)]
+        members = [Identity(key, issue_credential(key.public_key().public_bytes_raw(), self.key)) for key in keys]
+        return sorted(members, key=lambda member: member.public_key)
 
 
 class PeersGroup:

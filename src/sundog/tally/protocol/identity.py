@@ -26,19 +26,13 @@ _M = TypeVar("_M", bound=Message)
 class Identity:
     """A private key and the operator's signature on its public key.
 
-    >>> operator = Ed25519PrivateKey.generate()
-    >>> identity = Identity.enrol(operator)
+    >>> operator, member = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
+    >>> identity = Identity(member, issue_credential(member.public_key().public_bytes_raw(), operator))
     >>> check_credential(identity.public_key, identity.credential, operator.public_key().public_bytes_raw())
     """
 
     private_key: Ed25519PrivateKey
     credential: bytes
-
-    @classmethod
-    def enrol(cls, operator: Ed25519PrivateKey) -> Identity:
-        """Return a new identity with its credential, where operator and member are one program, as in tests."""
-        key = Ed25519PrivateKey.generate()
-        return cls(key, issue_credential(key.public_key().public_bytes_raw(), operator))
 
     @property
     def public_key(self) -> bytes:

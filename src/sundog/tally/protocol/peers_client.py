@@ -56,7 +56,7 @@ class PeersClient:
     def __init__(self, identity: Identity, state: PeersState) -> None:
         self._identity, self._state = identity, state
         self._parameters = RoundParameters.decode(state.parameters)
-        self._agreed: dict[bytes, bytes] = {}  # secrets of channels, computed once
+        self._agreed: dict[bytes, bytes] = {}  # secrets of channels by the other key, computed once
 
     @classmethod
     def join(
@@ -158,17 +158,7 @@ class PeersClient:
         return self._directory.find(self._identity.public_key)
 
     def _share(self, message: Directory) -> PeersState:
-        check_round(message, self._round)
-        directory = KeyDirectory(self._round, message.group, message.entries)
-        if len(directory.entries) < self._state.minimum_group:
-            raise TallyError(
-                f"a group has {len(directory.entries)} members, and this client joins none "
-                f"below {self._state.minimum_group}; it was refused"
-            )
-        head = LogHead(message.log_size, message.log_root)
-        check_inclusion(directory.digest, message.log_index, head, message.inclusion)
-        check_consistency(self.memory.log_head, head, message.consistency)
-        directory.check_entries(self._parameters.operator, Advertisement.decode(self._state.reply).entry)
+        directory, head = self._check_directory(message)
         coefficients = self._secrets.draw_coefficients(directory.digest, directory.threshold)
         shares = share_secrets(self._secrets.get_shared(), coefficients, len(directory.entries))
         packed = [pack_elements(row) for row in shares]
@@ -193,10 +183,25 @@ class PeersClient:
             reply=sign(unsigned, self._identity.private_key).encode(),
         )
 
+    def _check_directory(self, message: Directory) -> tuple[KeyDirectory, LogHead]:
+        """Return the directory and the log head; raise TallyError unless everything about the group is sound."""
+        check_round(message, self._round)
+        directory = KeyDirectory(self._round, message.group, message.entries)
+        if len(directory.entries) < self._state.minimum_group:
+            raise TallyError(
+                f"a group has {len(directory.entries)} members, and this client joins none "
+                f"below {self._state.minimum_group}; it was refused"
+            )
+        head = LogHead(message.log_size, message.log_root)
+        check_inclusion(directory.digest, message.log_index, head, message.inclusion)
+        check_consistency(self.memory.log_head, head, message.consistency)
+        directory.check_entries(self._parameters.operator, Advertisement.decode(self._state.reply).entry)
+        return directory, head
+
     def _agree(self, other: Entry) -> bytes:
-        if other.identity not in self._agreed:
-            self._agreed[other.identity] = self._channel.agree(other.channel_key)
-        return self._agreed[other.identity]
+        if other.channel_key not in self._agreed:
+            self._agreed[other.channel_key] = self._channel.agree(other.channel_key)
+        return self._agreed[other.channel_key]
 
     @cached_property
     def _channel(self) -> Agreement:

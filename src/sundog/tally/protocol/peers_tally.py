@@ -50,6 +50,10 @@ class PeersTally:
     if fewer members took part than the threshold.
     """
 
+    step: Step
+    sharers: Members  # from the end of the shares on
+    survivors: Members  # from the end of the vectors on
+
     def __init__(self, parameters: RoundParameters, *, group: int = 0) -> None:
         self._parameters, self._round, self._group = parameters, parameters.digest, group
         self.step = Step.ADVERTISEMENTS
