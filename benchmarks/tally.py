@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
+import shamirs
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from report import Row, parse_arguments, publish, time_interleaved
 from tally_text.text_protocol import TextUser
@@ -27,10 +28,12 @@ from sundog.tally.protocol.directory_log import DirectoryLog
 from sundog.tally.protocol.identity import Identity, issue_credential
 from sundog.tally.protocol.keeper import Keeper
 from sundog.tally.protocol.keepers_client import KeepersTerms, contribute
+from sundog.tally.protocol.key_directory import compute_threshold
 from sundog.tally.protocol.mask_stream import MaskStream
 from sundog.tally.protocol.peers_client import PeersClient
 from sundog.tally.protocol.peers_secrets import derive_pair_mask
 from sundog.tally.protocol.peers_tally import PeersTally
+from sundog.tally.protocol.shamir import ELEMENTS, expand_elements, reconstruct_secrets
 from sundog.tally.wire.codecs import Vector
 
 CELLS = 4896  # 18 × 272, the sketch of the text
@@ -173,6 +176,23 @@ def sum_vectors(count: int, cells: int) -> tuple[float, float]:
     return seconds["ours"], seconds["text"] * count / len(few)
 
 
+def reconstruct(size: int) -> tuple[float, float]:
+    """Return the CPU seconds of reconstructing the secrets of a whole group, and of one of 127 bits with shamirs."""
+    threshold = compute_threshold(size)
+    helpers = np.arange(1, threshold + 1)
+    shares = expand_elements(os.urandom(32), threshold * size * ELEMENTS).reshape(threshold, size, ELEMENTS)
+    theirs = shamirs.shares(1, size, modulus=2**127 - 1, threshold=threshold)[:threshold]
+    seconds = time_interleaved(
+        {
+            "ours": lambda: reconstruct_secrets(helpers, shares),
+            "shamirs": lambda: shamirs.interpolate(theirs, threshold=threshold),
+        },
+        repeats=3,
+        clock=time.process_time,
+    )
+    return seconds["ours"], seconds["shamirs"]
+
+
 def measure_curve(points: Iterable[tuple[int, int]]) -> Iterable[Row]:
     """Compare masking and sums at several numbers of users and cells."""
     for users, cells in points:
@@ -193,6 +213,7 @@ def main() -> None:
     text_all, _ = measure_text(users, cells)
     masking = statistics.median(mask_once(users, cells) for _ in range(3))
     summing, text_summing = sum_vectors(users, cells)
+    ours, theirs = reconstruct(size)
     client = statistics.median(peers.seconds[number] for number in range(size - dropped))
     text_bytes = 32 + 32 * size + 2 * 4 * cells  # its key, all keys, the vector, and the vector of a recovery
     keepers_cpu = statistics.median(keepers.seconds.values())
@@ -212,6 +233,8 @@ def main() -> None:
                 1e3 * everybody_recovers,
             ),
             Row(f"sum/{users}", 1e3 * summing, "ms", f"{TEXT}, in Python", 1e3 * text_summing),
+            Row("keepers-bytes-received", keepers.received, "bytes", f"{TEXT}, all keys", 32 * size),
+            Row(f"reconstruct/{size}", 1e3 * ours, "ms", "shamirs, one secret", 1e3 * theirs),
             *measure_curve([] if options.quick else CURVE),
         ],
         options,
