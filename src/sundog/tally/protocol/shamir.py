@@ -1,8 +1,8 @@
 """Shamir's secret sharing over the field of 2³¹ − 1, for many elements at a time.
 
 A secret is six elements: 186 bits, more than the strength of X25519. The product of two elements fits 64 bits, so numpy
-computes all shares of a group in milliseconds; `shamirs` takes most of a second to reconstruct one secret of 300 members
-(docs/tally.md). Neither runs in constant time.
+computes all shares of a group in milliseconds; `shamirs` takes most of a second to reconstruct one secret of 300
+members (docs/tally.md). Neither runs in constant time.
 """
 
 from __future__ import annotations
