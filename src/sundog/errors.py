@@ -71,3 +71,7 @@ class LedgerError(SundogError):
 
 class ReleaseError(SundogError):
     """A release file is malformed, truncated, hostile or of another version."""
+
+
+class TallyError(SundogError):
+    """A message of the tally is malformed, forged, late or of another round, or its round cannot go on."""

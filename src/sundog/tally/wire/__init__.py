@@ -1,0 +1,1 @@
+"""The messages of the tally, the same bytes in Python and TypeScript."""
