@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.csv as pacsv
 import pytest
 from scipy import sparse
 from tests.data.reading.declared_sources import (
@@ -317,7 +318,7 @@ def test_null_spellings_are_numbers_too(tmp_path: Path) -> None:
 def test_the_handle_of_a_csv_file_is_kept(tmp_path: Path) -> None:
     """Freed on a thread of pyarrow while the interpreter ends, it aborted commands that had only a message to give."""
     (tmp_path / "t.csv").write_bytes(GOOD)
-    read_csv = csv_file.pacsv.read_csv
+    read_csv = pacsv.read_csv
     handles: list[weakref.ref[Any]] = []
 
     def watch(handle: Any, **options: Any) -> Any:
@@ -325,6 +326,6 @@ def test_the_handle_of_a_csv_file_is_kept(tmp_path: Path) -> None:
         return read_csv(handle, **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_file.pacsv, "read_csv", watch)
+        patch.setattr(pacsv, "read_csv", watch)
         csv_file.open_csv(tmp_path / "t.csv").load(["age"])
     assert handles[0]() is not None
