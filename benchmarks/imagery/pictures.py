@@ -68,7 +68,8 @@ def draw_steps(axes: Any, found: Mapping[Any, Outcome]) -> None:
 
 def draw_sizes(axes: Any, found: Mapping[Any, Outcome]) -> None:
     """Draw gains over guessing by the share of images that are members."""
-    for kind, label, colour in ((WhiteBox, "white box", "C0"), (BlackBox, "gan", "C1")):
+    kinds: tuple[tuple[Any, str, str], ...] = ((WhiteBox, "white box", "C0"), (BlackBox, "gan", "C1"))
+    for kind, label, colour in kinds:
         for data, style in STYLES.items():
             gains = {
                 each.target.share: outcome.accuracy.value - outcome.accuracy.chance
