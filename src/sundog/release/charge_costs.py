@@ -16,6 +16,7 @@ from sundog.privacy.events import (
     Gaussian,
     Pure,
     SampledGaussian,
+    Skellam,
 )
 
 
@@ -60,6 +61,10 @@ def _describe_event(event: Event) -> str:
             return f"discrete Gaussian, σ = {event.sigma:.4g}"
         case DiscreteLaplace():
             return f"geometric, ε = {event.epsilon:.4g}"
+        case Skellam(l1=1):
+            return f"Skellam, σ = {event.sigma:.4g}"
+        case Skellam():
+            return f"Skellam, σ/Δ = {event.sigma / math.sqrt(event.l2_squared):.4g}"
         case Pure():
             return f"selection, ε = {event.epsilon:.4g}"
         case Failure():
