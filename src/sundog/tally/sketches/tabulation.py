@@ -1,12 +1,13 @@
 """Tabulation hashing, with tables from a public seed.
 
-A key of 32 bits is four bytes; its hash is the exclusive or of four random words, one from the table of each byte.
-Keys that differ in one byte only, such as 256 consecutive numbers, have independent hashes, where those of linear
-hashing are an arithmetic progression (benchmarks/tally_sketches.py).
+A key of 32 bits is multiplied by an odd constant, modulo 2³², and cut into four bytes; its hash is the exclusive or of
+four random words, one from the table of each byte. Errors of keys that are neighbours then cancel as if the hashes were
+independent. Those of linear hashing, an arithmetic progression, do not, and without the factor the errors of k and
+k + 256 are alike (benchmarks/tally_sketches.py).
 
 The tables are an AES-256-CTR keystream, which every browser has too: the key is SHA-256 of a label and the seed, the
-first counter block is zero, and the bytes are little-endian words in the order [row][byte of the key, lowest
-first][value of the byte].
+first counter block is zero, and the bytes are little-endian words in the order [row][byte of the product,
+lowest first][value of the byte].
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ Words = npt.NDArray[np.uint32]
 
 _BYTES = 4  # of a key
 _VALUES = 256  # of a byte
+_FACTOR = 0x9E3779B1  # Knuth's, near 2³² divided by the golden ratio: spreads consecutive keys over all four bytes
 
 
 @dataclass(frozen=True)
@@ -67,11 +69,11 @@ class TabulationHash:
 
 
 def split_keys(keys: Any) -> npt.NDArray[np.uint8]:
-    """Return the four bytes of each key, lowest first, an array of (4, keys)."""
+    """Return the four bytes of each key times the factor, lowest first, an array of (4, keys)."""
     values = np.asarray(keys)
     if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
         raise ArgumentError("the keys of a sketch are a flat sequence of whole numbers")
     if values.size and not 0 <= values.min() <= values.max() < 2**32:
         wrong = values.min() if values.min() < 0 else values.max()
         raise ArgumentError(f"a key of a sketch lies between 0 and 2³² − 1, but one is {wrong}")
-    return values.astype("<u4").view(np.uint8).reshape(-1, _BYTES).T
+    return (values.astype("<u4") * np.uint32(_FACTOR)).astype("<u4").view(np.uint8).reshape(-1, _BYTES).T

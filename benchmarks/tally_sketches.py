@@ -1,0 +1,112 @@
+"""Sketches of the tally: what tabulation hashing gains over the text's linear hashing, and what a sketch costs.
+
+Sums over 500 consecutive keys of 1,500, estimated by a Count Sketch of 10,000 values with log-normal magnitudes: the
+root mean square error over all such sums and many seeds, beside the text's hashes ((a·x + b) mod p) mod w and beside
+functions drawn at random. Then the CPU time of sketching a person with 50 items (50 keys), and all pairs of them (1,275
+keys) as the text's recommender does.
+
+python benchmarks/tally_sketches.py [--quick] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from report import Row, parse_arguments, publish, time_interleaved
+
+from sundog.tally.modulus import Integers, decode
+from sundog.tally.sketches import CountMin, CountSketch
+
+DOMAIN, LENGTH, VALUES = 1500, 500, 10_000
+PRIME = 2**31 - 1
+CELLS = 700 * 700 // 2  # of the text's matrix of co-views
+
+
+@dataclass(frozen=True)
+class LinearCountSketch(CountSketch):
+    """The same sketch with the text's pairwise independent hashes."""
+
+    @cached_property
+    def _factors(self) -> Any:
+        generator = np.random.default_rng(list(self.seed))
+        return generator.integers(1, PRIME, (2, 2, self.rows, 1), dtype=np.uint64)
+
+    def _hash(self, which: int, keys: Any, buckets: int) -> Integers:
+        a, b = self._factors[which]
+        return ((a * np.asarray(keys, np.uint64) + b) % PRIME % buckets).astype(np.int64)
+
+    def locate(self, keys: Any) -> Integers:
+        return self._hash(0, keys, self.width) + self.width * np.arange(self.rows)[:, None]
+
+    def choose_signs(self, keys: Any) -> Integers:
+        return 1 - 2 * self._hash(1, keys, 2)
+
+
+@dataclass(frozen=True)
+class RandomCountSketch(CountSketch):
+    """The same sketch with functions drawn at random: the best that hashing can do."""
+
+    @cached_property
+    def _drawn(self) -> Any:
+        generator = np.random.default_rng(list(self.seed))
+        buckets = generator.integers(self.width, size=(self.rows, DOMAIN))
+        return buckets + self.width * np.arange(self.rows)[:, None], generator.choice([-1, 1], (self.rows, DOMAIN))
+
+    def locate(self, keys: Any) -> Integers:
+        return np.asarray(self._drawn[0][:, keys])
+
+    def choose_signs(self, keys: Any) -> Integers:
+        return np.asarray(self._drawn[1][:, keys])
+
+
+def measure_range_error(kind: type[CountSketch], seeds: int) -> float:
+    """Return the root mean square error of sums over consecutive keys."""
+    squares = []
+    for seed in range(seeds):
+        generator = np.random.default_rng(seed)
+        values = np.minimum(generator.lognormal(5.5, 0.7, VALUES).astype(np.int64), DOMAIN - 1)
+        counts = np.bincount(values, minlength=DOMAIN)
+        sketch = kind(rows=18, width=54, seed=generator.bytes(32))
+        keys = np.arange(DOMAIN)
+        errors = sketch.estimate(decode(sketch.sketch(keys, counts)), keys) - counts
+        below = np.concatenate([[0.0], np.cumsum(errors)])
+        squares.append(np.mean((below[LENGTH:] - below[:-LENGTH]) ** 2))
+    return float(np.sqrt(np.mean(squares)))
+
+
+def measure_times(repeats: int) -> list[Row]:
+    """Return the CPU time of sketching a person, beside linear hashing."""
+    generator = np.random.default_rng(0)
+    ours = CountMin.for_error(keys=CELLS, epsilon=0.01, delta=0.01, seed=bytes(32))
+    signed = CountSketch(ours.rows, ours.width, bytes(32))
+    linear = LinearCountSketch(ours.rows, ours.width, bytes(32))
+    rows = []
+    for items, size in (("50 items", 50), ("pairs of 50 items", 1275)):
+        keys = generator.choice(CELLS, size, replace=False)
+        seconds = time_interleaved(
+            {each.__class__.__name__: lambda each=each, keys=keys: each.sketch(keys) for each in (ours, signed, linear)},  # type: ignore[misc]
+            repeats=repeats,
+            clock=time.process_time,
+        )
+        peer = 1e6 * seconds.pop("LinearCountSketch")
+        rows += [Row(f"{name}, {items}", 1e6 * value, "µs", "linear hashing", peer) for name, value in seconds.items()]
+    return rows
+
+
+def main() -> None:
+    options = parse_arguments(__doc__ or "")
+    seeds = 10 if options.quick else 400
+    ours = measure_range_error(CountSketch, seeds)
+    rows = [
+        Row("error of range sums", ours, "", "linear hashing", measure_range_error(LinearCountSketch, seeds)),
+        Row("error of range sums", ours, "", "random functions", measure_range_error(RandomCountSketch, seeds)),
+    ]
+    publish([*rows, *measure_times(20 if options.quick else 1000)], options)
+
+
+if __name__ == "__main__":
+    main()
