@@ -29,6 +29,7 @@ FOLDERS = (
     "fit",
     "evaluation",
     "auditing",
+    "tally",
     "demo",
     "cli",
 )

@@ -122,7 +122,7 @@ class Pure(_Event):
 
 
 class Failure(_Event):
-    """With probability `delta` anything may have been revealed (a stability threshold was exceeded)."""
+    """With probability `delta` anything may have been revealed (a threshold was exceeded, a table was rounded)."""
 
     kind: Literal["failure"] = "failure"
     delta: Annotated[float, Field(ge=1e-60, lt=1, allow_inf_nan=False)]

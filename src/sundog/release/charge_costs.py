@@ -68,7 +68,7 @@ def _describe_event(event: Event) -> str:
         case Pure():
             return f"selection, ε = {event.epsilon:.4g}"
         case Failure():
-            return f"stability threshold, δ = {event.delta:.3g}"
+            return f"failure, δ = {event.delta:.3g}"
 
 
 def _compute_cost_alone(charge: Charge, delta: float) -> float:

@@ -20,10 +20,10 @@ class CountSketch(Sketch):
 
     The estimate has no bias, with noise or without, and the estimate of a set of keys is the sum of theirs.
 
-    >>> sketch = CountSketch(rows=5, width=100, seed=bytes(32))
+    >>> sketch = CountSketch(rows=5, width=272, seed=bytes(32))
     >>> from sundog.tally.modulus import decode
-    >>> total = sketch.sketch([3, 7]) + sketch.sketch([7], counts=[40])
-    >>> sketch.estimate(decode(total), [3, 7]).tolist()
+    >>> total = sketch.sketch([3, 8]) + sketch.sketch([8], counts=[40])
+    >>> sketch.estimate(decode(total), [3, 8]).tolist()
     [1.0, 41.0]
     """
 
