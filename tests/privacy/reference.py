@@ -59,7 +59,7 @@ def compute_skellam_pmf(sigma: float) -> Any:
 
 
 def make_skellam_pld(sigma: float, grid: float) -> Any:
-    """dp-accounting's connected dots through δ(ε) summed over all outcomes of Skellam noise and of the same plus one."""
+    """dp-accounting's connected dots through δ(ε), summed over all outcomes of Skellam noise and the same plus one."""
     masses = compute_skellam_pmf(sigma)
     seen = masses[1:] > 1e-33
     upper, lower = masses[1:][seen], masses[:-1][seen]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 import math
 from collections.abc import Callable
 
@@ -157,7 +158,7 @@ def test_thresholds_are_rounded_correctly(units: int) -> None:
 
 @every_variance
 def test_a_draw_is_as_near_to_the_distribution_as_is_charged(units: int) -> None:
-    """The exact distance, where the definition can be summed; elsewhere the bound that the number of thresholds gives."""
+    """The exact distance, where the definition can be summed; elsewhere the bound by the number of thresholds."""
     table = SkellamTable.build(units)
     assert (len(table.thresholds) + 1) * 2.0**-128 < TABLE_DISTANCE
     if len(table.thresholds) > 150:
@@ -165,7 +166,7 @@ def test_a_draw_is_as_near_to_the_distribution_as_is_charged(units: int) -> None
     with mpmath.workdps(80):
         exact = compute_exact_magnitudes(units, len(table.thresholds) + 20)
         steps = [0, *table.thresholds, 2**127]
-        drawn = [mpmath.mpf(b - a) / 2**127 for a, b in zip(steps, steps[1:], strict=False)]
+        drawn = [mpmath.mpf(b - a) / 2**127 for a, b in itertools.pairwise(steps)]
         drawn += [mpmath.mpf(0)] * (len(exact) - len(drawn))
         distance = sum(abs(a - b) for a, b in zip(drawn, exact, strict=True)) / 2
     assert distance < TABLE_DISTANCE

@@ -44,7 +44,17 @@ EVENTS: list[Event] = [
     Failure(delta=1e-9),
     Pure(epsilon=0.05),
 ]
-PURPOSES = ["number of records", "range of age", "means", "training", "marginal of age", "a sum", "a sketch", "values", "a median"]
+PURPOSES = [
+    "number of records",
+    "range of age",
+    "means",
+    "training",
+    "marginal of age",
+    "a sum",
+    "a sketch",
+    "values",
+    "a median",
+]
 
 
 def make_sound() -> dict[str, Any]:

@@ -32,7 +32,8 @@ class Contribution:
     def __post_init__(self) -> None:
         if not 1 <= self.largest <= self.l1:
             raise ArgumentError(
-                f"the largest change of a cell is between 1 and all changes together ({self.l1:,}), not {self.largest:,}"
+                f"the largest change of a cell is between 1 and all changes together ({self.l1:,}), "
+                f"not {self.largest:,}"
             )
         if self.l2_squared is not None and not self.l1 <= self.l2_squared <= self.most_squares:
             raise ArgumentError(
