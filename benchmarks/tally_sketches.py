@@ -2,8 +2,9 @@
 
 Sums over 500 consecutive keys of 1,500, estimated by a Count Sketch of 10,000 values with log-normal magnitudes: the
 root mean square error over all such sums and many seeds, beside the text's hashes ((a·x + b) mod p) mod w and beside
-functions drawn at random. Then the CPU time of sketching a person with 50 items (50 keys), and all pairs of them (1,275
-keys) as the text's recommender does.
+functions drawn at random. Then, for the text's sketch of 18 × 272 cells of all pairs of 50 items (1,275 keys), the
+largest cell and the sum of squares that 99% of people do not exceed; and the CPU time of sketching these pairs, and 50
+keys.
 
 python benchmarks/tally_sketches.py [--quick] [--json FILE]
 """
@@ -23,12 +24,14 @@ from sundog.tally.sketches import CountMin, CountSketch
 
 DOMAIN, LENGTH, VALUES = 1500, 500, 10_000
 PRIME = 2**31 - 1
-CELLS = 700 * 700 // 2  # of the text's matrix of co-views
 
 
-@dataclass(frozen=True)
-class LinearCountSketch(CountSketch):
-    """The same sketch with the text's pairwise independent hashes."""
+class LinearHashes:
+    """The text's pairwise independent hashes, in place of those of a sketch."""
+
+    seed: bytes
+    rows: int
+    width: int
 
     @cached_property
     def _factors(self) -> Any:
@@ -37,13 +40,23 @@ class LinearCountSketch(CountSketch):
 
     def _hash(self, which: int, keys: Any, buckets: int) -> Integers:
         a, b = self._factors[which]
-        return ((a * np.asarray(keys, np.uint64) + b) % PRIME % buckets).astype(np.int64)
+        return np.asarray((a * np.asarray(keys, np.uint64) + b) % PRIME % buckets, np.int64)
 
     def locate(self, keys: Any) -> Integers:  # noqa: D102
         return self._hash(0, keys, self.width) + self.width * np.arange(self.rows)[:, None]
 
     def choose_signs(self, keys: Any) -> Integers:  # noqa: D102
         return 1 - 2 * self._hash(1, keys, 2)
+
+
+@dataclass(frozen=True)
+class LinearCountSketch(LinearHashes, CountSketch):
+    """A Count Sketch with the text's hashes."""
+
+
+@dataclass(frozen=True)
+class LinearCountMin(LinearHashes, CountMin):
+    """A Count-Min sketch with the text's hashes."""
 
 
 @dataclass(frozen=True)
@@ -78,15 +91,35 @@ def measure_range_error(kind: type[CountSketch], seeds: int) -> float:
     return float(np.sqrt(np.mean(squares)))
 
 
+def measure_bounds(people: int) -> list[Row]:
+    """Return what 99% of vectors of all pairs of 50 items keep to, beside linear hashing."""
+    generator = np.random.default_rng(1)
+    found = []
+    for kind in (CountMin, LinearCountMin):
+        sketch = kind(18, 272, bytes(32))
+        vectors = [decode(sketch.sketch(draw_pairs(generator))) for _ in range(people)]
+        found.append([np.quantile([vector.max() for vector in vectors], 0.99)])
+        found[-1].append(np.quantile([np.sum(vector**2) for vector in vectors], 0.99))
+    names = ("largest cell, pairs of 50 items", "squares, pairs of 50 items")
+    return [Row(name, ours, "", "linear hashing", peer) for name, ours, peer in zip(names, *found, strict=True)]
+
+
+def draw_pairs(generator: np.random.Generator) -> Integers:
+    """Return the keys of all pairs of 50 of 700 items, of an item with itself too."""
+    items = np.sort(generator.choice(700, 50, replace=False))
+    first, second = np.triu_indices(50)
+    return np.asarray(items[first] * 700 + items[second], np.int64)
+
+
 def measure_times(repeats: int) -> list[Row]:
     """Return the CPU time of sketching a person, beside linear hashing."""
     generator = np.random.default_rng(0)
-    ours = CountMin.for_error(keys=CELLS, epsilon=0.01, delta=0.01, seed=bytes(32))
+    ours = CountMin(18, 272, bytes(32))
     signed = CountSketch(ours.rows, ours.width, bytes(32))
     linear = LinearCountSketch(ours.rows, ours.width, bytes(32))
     rows = []
     for items, size in (("50 items", 50), ("pairs of 50 items", 1275)):
-        keys = generator.choice(CELLS, size, replace=False)
+        keys = draw_pairs(generator)[:size]
         contestants = {type(each).__name__: partial(each.sketch, keys) for each in (ours, signed, linear)}
         seconds = time_interleaved(contestants, repeats=repeats, clock=time.process_time)
         peer = 1e6 * seconds.pop("LinearCountSketch")
@@ -102,6 +135,7 @@ def main() -> None:
         Row("error of range sums", ours, "", "linear hashing", measure_range_error(LinearCountSketch, seeds)),
         Row("error of range sums", ours, "", "random functions", measure_range_error(RandomCountSketch, seeds)),
     ]
+    rows += measure_bounds(30 if options.quick else 1000)
     publish([*rows, *measure_times(20 if options.quick else 1000)], options)
 
 

@@ -34,7 +34,7 @@ def test_a_table_draws_the_skellam_distribution(sigma: float) -> None:
 def add_noise(shares: NoiseShares, *, survivors: int, known: int) -> npt.NDArray[np.int64]:
     """The noise of a sum that the server sees, less the shares that it knows."""
     drawn = [shares.draw(CELLS, SOURCE) for _ in range(survivors)]
-    total = np.sum(drawn, axis=0, dtype=np.uint32)
+    total = np.asarray(np.sum(drawn, axis=0, dtype=np.uint32))
     for share in drawn[:known]:
         total -= share
     return decode(total)

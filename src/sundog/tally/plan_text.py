@@ -20,6 +20,7 @@ def describe_plan(plan: TallyPlan) -> str:
     """Return the plan in lines."""
     request = plan.request
     rows: list[tuple[str, Callable[[ModePlan], str]]] = [
+        ("", lambda mode: mode.mode),
         ("groups, each with a sum of its own", lambda mode: f"{mode.groups:,}"),
         ("people in a group", lambda mode: f"{mode.group_size:,}"),
         ("of whom must survive", lambda mode: f"{mode.threshold:,}"),
@@ -36,10 +37,7 @@ def describe_plan(plan: TallyPlan) -> str:
         (f"P(too many collude), {request.corrupt:.0%} do", lambda mode: f"{mode.collusion_failure:.1g}"),
     ]
     width = max(len(label) for label, _ in rows)
-    table = [
-        f"{label:<{width}}" + "".join(f"{show(mode):>14}" for mode in plan.modes)
-        for label, show in [("", lambda mode: mode.mode), *rows]
-    ]
+    table = [f"{label:<{width}}" + "".join(f"{show(mode):>14}" for mode in plan.modes) for label, show in rows]
     return "\n".join([*_describe_request(plan), "", *table, "", *_TRUST.values(), *_list_warnings(plan)])
 
 

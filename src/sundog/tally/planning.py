@@ -131,9 +131,9 @@ def plan_tally(request: TallyRequest) -> TallyPlan:
     contribution = _bound_contribution(request, rows=1 if sketch is None else sketch[0])
     size = request.cells if sketch is None else sketch[0] * sketch[1]
     groups = max(1, round(request.users / request.group_size))
+    counts: dict[Mode, int] = {"peers": groups, "keepers": 1}
     modes = tuple(
-        _plan_mode(mode, request, contribution, groups=count, size=size, delta=delta)
-        for mode, count in (("peers", groups), ("keepers", 1))
+        _plan_mode(mode, request, contribution, groups=count, size=size, delta=delta) for mode, count in counts.items()
     )
     return TallyPlan(request, delta, sketch, contribution, find_smallest_group(request.corrupt), modes)
 

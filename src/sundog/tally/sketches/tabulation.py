@@ -65,7 +65,7 @@ class TabulationHash:
         found = self.tables[0][:, low]
         for table, byte in zip(self.tables[1:], others, strict=True):
             found ^= table[:, byte]
-        return found
+        return np.asarray(found)
 
 
 def split_keys(keys: Any) -> npt.NDArray[np.uint8]:
