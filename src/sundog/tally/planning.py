@@ -17,7 +17,8 @@ from scipy import stats
 from sundog.errors import ArgumentError
 from sundog.privacy.budget import check_budget, compute_default_delta
 from sundog.tally.modulus import WORD_BYTES, check_room
-from sundog.tally.noise import Contribution, NoisePlan, plan_noise
+from sundog.tally.noise import Contribution, plan_noise
+from sundog.tally.plan_text import describe_plan
 from sundog.tally.sketches import CountMin
 
 Mode = Literal["peers", "keepers"]
@@ -114,8 +115,6 @@ class TallyPlan:
         return asdict(self)
 
     def __str__(self) -> str:
-        from sundog.tally.plan_text import describe_plan
-
         return describe_plan(self)
 
 
@@ -209,7 +208,7 @@ def _plan_mode(
     people = request.users // groups  # of the smallest group
     threshold, corrupt = compute_threshold(people), compute_most_corrupt(people)
     budget = check_budget(request.epsilon, delta)
-    noise: NoisePlan = plan_noise(contribution, budget=budget, threshold=threshold, corrupt=corrupt)
+    noise = plan_noise(contribution, budget=budget, threshold=threshold, corrupt=corrupt)
     check_room(users=people + 1, largest=contribution.largest, deviation=noise.shares.compute_deviation(people + 1))
     total = noise.shares.compute_deviation(request.users)
     return ModePlan(

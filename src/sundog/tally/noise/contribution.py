@@ -60,13 +60,16 @@ class Contribution:
         sundog.errors.ArgumentError: this vector has 3 in all and 2 in one cell; a person may add 2 and 1
         """
         sizes = np.abs(decode(vector))
-        total, largest, squares = int(sizes.sum()), int(sizes.max(initial=0)), int((sizes.astype(object) ** 2).sum())
+        total, largest = int(sizes.sum()), int(sizes.max(initial=0))
         if total > self.l1 or largest > self.largest:
             raise ArgumentError(
                 f"this vector has {total:,} in all and {largest:,} in one cell; "
                 f"a person may add {self.l1:,} and {self.largest:,}"
             )
-        if self.l2_squared is not None and squares > self.l2_squared:
+        if self.l2_squared is None:
+            return
+        squares = sum(size * size for size in sizes.tolist())  # in whole numbers of any size
+        if squares > self.l2_squared:
             raise ArgumentError(f"the squares of this vector add up to {squares:,}, not {self.l2_squared:,} or less")
 
     def make_charge(self, *, sigma: float, purpose: str) -> Charge:
