@@ -96,7 +96,8 @@ MAKERS = {"tabulation.json": make_tabulation, "sketches.json": make_sketches, "s
 
 def main() -> None:
     for name, make in MAKERS.items():
-        (FOLDER / name).write_text(json.dumps(make(), indent=1) + "\n")
+        lines = ",\n".join(json.dumps(each) for each in make())
+        (FOLDER / name).write_text(f"[\n{lines}\n]\n")
 
 
 if __name__ == "__main__":

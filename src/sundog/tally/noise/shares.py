@@ -64,7 +64,10 @@ class NoiseShares:
         return SkellamTable.build(self.units)
 
     def draw(self, size: int, noise: NoiseSource) -> Vector:
-        """Return one client's share in each cell, modulo 2³²."""
+        """Return one client's share in each cell, modulo 2³².
+
+        It is drawn outside `noise.release`: nothing is released before the sum is.
+        """
         return np.asarray(encode(noise.skellam(self.table, size)))
 
     def compute_deviation(self, survivors: int) -> float:
