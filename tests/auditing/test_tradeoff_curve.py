@@ -25,6 +25,7 @@ from sundog.privacy.events import (
     Gaussian,
     Pure,
     SampledGaussian,
+    Skellam,
 )
 from sundog.privacy.record_count import COUNT
 
@@ -124,6 +125,8 @@ def test_mu_and_epsilon_are_inverse(mu: float) -> None:
         Gaussian(noise_multiplier=2.0),
         SampledGaussian(noise_multiplier=2.0, sample_rate=0.1),
         DiscreteGaussian(sigma=2.0),
+        Skellam(sigma=2.0),
+        Skellam(sigma=6.0, l1=5, l2_squared=9),
         DiscreteLaplace(rate=0.5, sensitivity=2),
         Pure(epsilon=0.5),
     ],

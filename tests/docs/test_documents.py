@@ -101,7 +101,9 @@ def test_the_readme_runs_from_an_empty_folder(
 
 
 @pytest.mark.usefixtures("folder_with_data", "fast_reports")
-@pytest.mark.parametrize("name", ["audit.md", "evaluate.md", "ledger.md", "release.md", "sampling.md"])
+@pytest.mark.parametrize(
+    "name", ["audit.md", "evaluate.md", "ledger.md", "release.md", "sampling.md", "tally_noise.md"]
+)
 def test_the_commands_of_a_page_run(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     if name in ("release.md", "sampling.md"):
         fit = "fit adult.csv.gz --schema adult.schema.yaml --epsilon 1 --model independent -o adult.sundog"

@@ -15,6 +15,7 @@ from sundog.privacy.events import (
     Gaussian,
     Pure,
     SampledGaussian,
+    Skellam,
 )
 
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -27,6 +28,7 @@ EVENTS: list[Event] = [
     DiscreteGaussian(sigma=5.0),
     DiscreteLaplace(rate=0.1),
     DiscreteLaplace(rate=0.05, sensitivity=3),
+    Skellam(sigma=5.0),
     Pure(epsilon=0.1),
     Failure(delta=1e-8),
 ]

@@ -18,6 +18,7 @@ from sundog.privacy.events import (
     Gaussian,
     Pure,
     SampledGaussian,
+    Skellam,
 )
 
 KINDS = get_args(get_args(events.Event)[0])
@@ -29,6 +30,10 @@ any_event: st.SearchStrategy[events.Event] = st.one_of(
     st.builds(SampledGaussian, noise_multiplier=noise, sample_rate=st.just(0.0) | st.floats(1e-15, 1)),
     st.builds(DiscreteGaussian, sigma=noise),
     st.builds(DiscreteLaplace, rate=st.floats(1e-15, 10.0), sensitivity=st.integers(1, 10**9)),
+    st.builds(Skellam, sigma=noise),
+    st.integers(1, 10**9).flatmap(
+        lambda l1: st.builds(Skellam, sigma=noise, l1=st.just(l1), l2_squared=st.integers(l1, l1**2))
+    ),
     st.builds(Pure, epsilon=loss),
     st.builds(Failure, delta=st.floats(1e-60, 1, exclude_max=True)),
 )
@@ -38,6 +43,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "sampled_gaussian": {"kind": "sampled_gaussian", "noise_multiplier": 2.0, "sample_rate": 0.01},
     "discrete_gaussian": {"kind": "discrete_gaussian", "sigma": 2.0},
     "discrete_laplace": {"kind": "discrete_laplace", "rate": 0.5, "sensitivity": 3},
+    "skellam": {"kind": "skellam", "sigma": 2.0, "l1": 3, "l2_squared": 5},
     "pure": {"kind": "pure", "epsilon": 0.5},
     "failure": {"kind": "failure", "delta": 1e-6},
 }
@@ -70,6 +76,9 @@ def test_json_round_trip_is_exact(event: events.Event) -> None:
         {"kind": "discrete_gaussian", "sigma": 1e182},
         {"kind": "discrete_laplace", "rate": 1e-200},
         {"kind": "discrete_laplace", "rate": 1e9, "sensitivity": 10**9},
+        {"kind": "skellam", "sigma": 1e182},
+        {"kind": "skellam", "sigma": 1.0, "l1": 10**9 + 1, "l2_squared": 10**10},
+        {"kind": "skellam", "sigma": 1.0, "l1": 10**9, "l2_squared": 10**18 + 1},
         {"kind": "pure", "epsilon": 1e200},
         {"kind": "failure", "delta": 1e-300},
     ],
@@ -126,6 +135,9 @@ def test_bad_values_are_refused(kind: str, field: str, bad: Any) -> None:
         {"kind": "sampled_gaussian", "noise_multiplier": 1.0, "sample_rate": -1e-9},
         {"kind": "discrete_laplace", "rate": 1.0, "sensitivity": 1.5},
         {"kind": "discrete_laplace", "rate": 1.0, "sensitivity": 10**9 + 1},
+        {"kind": "skellam", "sigma": 1.0, "l1": 3, "l2_squared": 2},
+        {"kind": "skellam", "sigma": 1.0, "l1": 3, "l2_squared": 10},
+        {"kind": "skellam", "sigma": 1.0, "l1": 1.0},
         {"kind": "failure", "delta": 1.0},
         {1: 2},
     ],
@@ -139,7 +151,7 @@ def test_malformed_dicts_are_refused(bad: Any) -> None:
 @pytest.mark.parametrize("kind", EXAMPLES)
 def test_a_missing_or_added_field_is_refused(kind: str) -> None:
     whole = EXAMPLES[kind]
-    required = [name for name in whole if name not in ("kind", "sensitivity")]
+    required = [name for name in whole if name not in ("kind", "sensitivity", "l1", "l2_squared")]
     for name in required:
         with pytest.raises(ValidationError):
             read_event({key: value for key, value in whole.items() if key != name})

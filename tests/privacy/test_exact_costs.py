@@ -8,7 +8,7 @@ import pytest
 from scipy import optimize, stats
 from tests.privacy.accounting import compute_spent, every_event
 from tests.privacy.charges import DELTA, charge
-from tests.privacy.reference import reference_pld
+from tests.privacy.reference import compute_skellam_pmf, reference_pld
 
 from sundog.privacy.accountant import GRID, compute_delta
 from sundog.privacy.analytic_gaussian import compute_gaussian_delta, compute_gaussian_epsilon
@@ -19,6 +19,7 @@ from sundog.privacy.events import (
     Gaussian,
     Pure,
     SampledGaussian,
+    Skellam,
 )
 
 Floats = npt.NDArray[np.float64]
@@ -123,6 +124,10 @@ def compute_exact_delta(pmf: Floats, shift: int, epsilon: float, count: int) -> 
         (DiscreteGaussian(sigma=1.0), compute_gaussian_pmf(1.0), 1),
         (DiscreteGaussian(sigma=3.7), compute_gaussian_pmf(3.7), 1),
         (DiscreteGaussian(sigma=20.0), compute_gaussian_pmf(20.0), 1),
+        (Skellam(sigma=0.4), compute_skellam_pmf(0.4), 1),
+        (Skellam(sigma=1.0), compute_skellam_pmf(1.0), 1),
+        (Skellam(sigma=3.7), compute_skellam_pmf(3.7), 1),
+        (Skellam(sigma=20.0), compute_skellam_pmf(20.0), 1),
         (DiscreteLaplace(rate=1.3), compute_laplace_pmf(1.3), 1),
         (DiscreteLaplace(rate=0.2), compute_laplace_pmf(0.2), 1),
         (DiscreteLaplace(rate=0.2, sensitivity=3), compute_laplace_pmf(0.2), 3),

@@ -21,6 +21,7 @@ from sundog.privacy.events import (
     Gaussian,
     Pure,
     SampledGaussian,
+    Skellam,
 )
 
 
@@ -34,6 +35,10 @@ from sundog.privacy.events import (
         SampledGaussian(noise_multiplier=1e-6, sample_rate=0.5),
         DiscreteGaussian(sigma=0.01),
         DiscreteGaussian(sigma=1e-6),
+        Skellam(sigma=1e-12),
+        Skellam(sigma=1e15),
+        Skellam(sigma=1e15, l1=10**9, l2_squared=10**18),
+        Skellam(sigma=1e-12, l1=10**6, l2_squared=10**12),
         DiscreteLaplace(rate=10.0, sensitivity=10**9),
         DiscreteLaplace(rate=800.0),
         Pure(epsilon=800.0),

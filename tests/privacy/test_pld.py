@@ -14,7 +14,16 @@ from tests.privacy.reference import reference_pld
 from sundog.privacy import events, pld
 from sundog.privacy.accountant import GRID
 from sundog.privacy.event_pld import compute_pld
-from sundog.privacy.events import DiscreteGaussian, DiscreteLaplace, Event, Failure, Gaussian, Pure, SampledGaussian
+from sundog.privacy.events import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Event,
+    Failure,
+    Gaussian,
+    Pure,
+    SampledGaussian,
+    Skellam,
+)
 from sundog.privacy.pld import GridError, LossDistribution, LossPmf
 
 EVENTS: list[Event] = [
@@ -33,6 +42,9 @@ EVENTS: list[Event] = [
     DiscreteLaplace(rate=0.03),
     DiscreteLaplace(rate=0.2),
     DiscreteLaplace(rate=1.37),
+    Skellam(sigma=0.4),
+    Skellam(sigma=1.0),
+    Skellam(sigma=7.3),
     Pure(epsilon=0.02),
     Pure(epsilon=1.23456),
     Failure(delta=1e-6),

@@ -21,6 +21,7 @@ from sundog.privacy.events import (
     Gaussian,
     Pure,
     SampledGaussian,
+    Skellam,
 )
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import FAST, SECURE, SEEDED, NoiseSource
@@ -37,6 +38,7 @@ EVENTS: list[Event] = [
     DiscreteLaplace(rate=0.01, sensitivity=3),
     Pure(epsilon=0.05),
     Failure(delta=1e-8),
+    Skellam(sigma=40.0),
 ]
 
 

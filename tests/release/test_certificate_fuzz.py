@@ -26,6 +26,7 @@ from sundog.privacy.events import (
     Gaussian,
     Pure,
     SampledGaussian,
+    Skellam,
 )
 from sundog.privacy.ledger import Ledger
 from sundog.release.certificate import Certificate, certify
@@ -38,10 +39,22 @@ EVENTS: list[Event] = [
     Gaussian(noise_multiplier=30.0),
     SampledGaussian(noise_multiplier=2.0, sample_rate=0.01),
     DiscreteGaussian(sigma=20.0),
+    Skellam(sigma=20.0),
+    Skellam(sigma=200.0, l1=30, l2_squared=80),
     Failure(delta=1e-9),
     Pure(epsilon=0.05),
 ]
-PURPOSES = ["number of records", "range of age", "means", "training", "marginal of age", "values", "a median"]
+PURPOSES = [
+    "number of records",
+    "range of age",
+    "means",
+    "training",
+    "marginal of age",
+    "a sum",
+    "a sketch",
+    "values",
+    "a median",
+]
 
 
 def make_sound() -> dict[str, Any]:
@@ -128,6 +141,8 @@ events = st.one_of(
     st.builds(Gaussian, noise_multiplier=numbers),
     st.builds(SampledGaussian, noise_multiplier=numbers, sample_rate=st.floats(1e-15, 1)),
     st.builds(DiscreteGaussian, sigma=numbers),
+    st.builds(Skellam, sigma=numbers),
+    st.builds(Skellam, sigma=numbers, l1=st.just(10), l2_squared=st.integers(10, 100)),
     st.builds(DiscreteLaplace, rate=losses.filter(lambda loss: loss <= 1e10)),
     st.builds(Pure, epsilon=losses),
     st.builds(Failure, delta=st.floats(1e-60, 0.9)),

@@ -27,6 +27,7 @@ from sundog.privacy.events import (
     Gaussian,
     Pure,
     SampledGaussian,
+    Skellam,
 )
 from sundog.privacy.record_count import compute_count_epsilon, exclude_counts
 
@@ -151,6 +152,8 @@ def _scale(event: Event, factor: float) -> Event:
         case DiscreteLaplace():
             rate = min(event.rate * factor, _LARGEST_LOSS / event.sensitivity)
             return DiscreteLaplace(rate=rate, sensitivity=event.sensitivity)
+        case Skellam():
+            return event.model_copy(update={"sigma": divide(event.sigma)})
         case Pure():
             return Pure(epsilon=min(event.epsilon * factor, _LARGEST_LOSS))
     return event  # a failure has no noise

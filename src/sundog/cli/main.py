@@ -28,6 +28,7 @@ from sundog.cli import (
     sample,
     schema,
     sign,
+    tally,
     verify,
 )
 from sundog.cli.console import drop_output
@@ -64,6 +65,8 @@ for command in (
 ):
     summary = " ".join(str(command.__doc__).partition("\n\n")[0].split())
     app.command(name=command.__name__.rpartition(".")[2], help=command.__doc__, short_help=summary)(command.run)
+
+app.add_typer(tally.app, name="tally", help=tally.__doc__, short_help=str(tally.__doc__).partition("\n")[0])
 
 
 def _print_version(asked: bool) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from sundog.privacy.analytic_gaussian import compute_gaussian_delta, compute_gaussian_epsilon
-from sundog.privacy.event_pld import compute_pld
+from sundog.privacy.event_pld import compute_pld, has_distribution
 from sundog.privacy.events import (
     Charge,
     DiscreteGaussian,
@@ -27,6 +27,7 @@ from sundog.privacy.events import (
     Gaussian,
     Pure,
     SampledGaussian,
+    Skellam,
 )
 from sundog.privacy.pld import TAIL, GridError, LossDistribution, compose_all
 from sundog.privacy.renyi import compute_epsilon_by_orders
@@ -235,6 +236,8 @@ def _find_resolution(event: Event) -> float:
             return 0.3 / event.noise_multiplier
         case DiscreteGaussian():
             return 0.3 / event.sigma
+        case Skellam():
+            return 0.3 / event.sigma
         case SampledGaussian():
             return 0.3 * event.sample_rate * math.sqrt(math.expm1(min(50.0, event.noise_multiplier**-2)))
         case DiscreteLaplace() | Pure():
@@ -249,7 +252,7 @@ def _bound_fft_error(totals: dict[Event, int]) -> float:
 def _is_beyond_pld(totals: dict[Event, int], quick: float) -> bool:
     # The loss of a pure event is rounded up to the grid each time, so that many of them drift a point each.
     drift = sum(count for event, count in totals.items() if isinstance(event, Pure)) * len(totals)
-    if len(totals) > _MOST_EVENTS or drift > _MOST_POINTS:
+    if len(totals) > _MOST_EVENTS or drift > _MOST_POINTS or not all(map(has_distribution, totals)):
         return True
     return quick > _MEANINGLESS or _estimate_largest_loss(totals) > _MEANINGLESS_LOSS
 

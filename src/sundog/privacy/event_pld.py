@@ -21,11 +21,14 @@ from sundog.privacy.events import (
     Gaussian,
     Pure,
     SampledGaussian,
+    Skellam,
 )
 from sundog.privacy.pld import MOST_POINTS, Floats, GridError, LossDistribution, LossPmf
+from sundog.privacy.skellam import compute_masses
 
 _LOG_TAIL = -50.0  # of the probability of Gaussian noise beyond the ends of the grid
 _REACH = 11.6  # in σ: beyond it a discrete Gaussian has a probability below 10⁻³⁰ (Canonne, Kamath, Steinke 2020)
+_WIDEST_SKELLAM = 2.0**14  # σ: probabilities are computed one by one
 
 
 def compute_pld(event: Event, grid: float) -> LossDistribution:
@@ -35,6 +38,15 @@ def compute_pld(event: Event, grid: float) -> LossDistribution:
     0.1269
     """
     return _PLD_OF[type(event)](event, grid)
+
+
+def has_distribution(event: Event) -> bool:
+    """Return whether the losses of an event are computed; Rényi divergences are all that is known of the others.
+
+    >>> has_distribution(Skellam(sigma=5.0)), has_distribution(Skellam(sigma=5.0, l1=2, l2_squared=2))
+    (True, False)
+    """
+    return not isinstance(event, Skellam) or (event.l1 == 1 and event.sigma <= _WIDEST_SKELLAM)
 
 
 # --- Gaussian noise, on a Poisson sample --------------------------------------------------------------------------
@@ -136,6 +148,15 @@ def _compute_discrete_gaussian_pld(event: DiscreteGaussian, grid: float) -> Loss
     return _share_losses(losses, density[1:], float(density[0]), grid)
 
 
+def _compute_skellam_pld(event: Skellam, grid: float) -> LossDistribution:
+    if not has_distribution(event):
+        raise GridError
+    half = compute_masses(event.sigma**2)
+    masses = np.concatenate([half[:0:-1], half])
+    losses = np.diff(np.log(masses))  # of the noise against the noise shifted by one
+    return _share_losses(losses, masses[1:], float(masses[0]), grid)
+
+
 def _compute_discrete_laplace_pld(event: DiscreteLaplace, grid: float) -> LossDistribution:
     losses = np.array([-event.rate, event.rate])  # noise shifted by one has no others
     return _share_losses(losses, special.expit(losses), 0.0, grid)
@@ -170,6 +191,7 @@ _PLD_OF: dict[type, Callable[[Any, float], LossDistribution]] = {
     SampledGaussian: _compute_sampled_gaussian_pld,
     DiscreteGaussian: _compute_discrete_gaussian_pld,
     DiscreteLaplace: _compute_discrete_laplace_pld,
+    Skellam: _compute_skellam_pld,
     Pure: _compute_pure_pld,
     Failure: _compute_failure_pld,
 }

@@ -95,6 +95,25 @@ class DiscreteLaplace(_Event):
         return self.rate * self.sensitivity
 
 
+class Skellam(_Event):
+    """Skellam noise of variance sigma² on each of some integers, of which a unit changes some.
+
+    The absolute changes add up to at most `l1`, and their squares to at most `l2_squared`: by default, one integer
+    changes by one.
+    """
+
+    kind: Literal["skellam"] = "skellam"
+    sigma: Noise
+    l1: Annotated[int, Field(ge=1, le=10**9)] = 1
+    l2_squared: Annotated[int, Field(ge=1, le=10**18)] = 1
+
+    @model_validator(mode="after")
+    def _check_norms(self) -> Self:
+        if not self.l1 <= self.l2_squared <= self.l1**2:  # as for all integers
+            raise ValueError("l2_squared must be between l1 and its square")
+        return self
+
+
 class Pure(_Event):
     """Any mechanism that is ε-DP with δ = 0, accounted as the worst of them: selections, noisy keys."""
 
@@ -103,14 +122,14 @@ class Pure(_Event):
 
 
 class Failure(_Event):
-    """With probability `delta` anything may have been revealed (a stability threshold was exceeded)."""
+    """With probability `delta` anything may have been revealed (a threshold was exceeded, a table was rounded)."""
 
     kind: Literal["failure"] = "failure"
     delta: Annotated[float, Field(ge=1e-60, lt=1, allow_inf_nan=False)]
 
 
 Event = Annotated[
-    Gaussian | SampledGaussian | DiscreteGaussian | DiscreteLaplace | Pure | Failure,
+    Gaussian | SampledGaussian | DiscreteGaussian | DiscreteLaplace | Skellam | Pure | Failure,
     Field(discriminator="kind"),
 ]
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sundog.privacy.draws import Draw, HiddenDraw
     from sundog.privacy.events import Charge
     from sundog.privacy.normals import Keystream
+    from sundog.privacy.skellam import SkellamTable
 
 R = TypeVar("R")
 Floats = npt.NDArray[np.float64]
@@ -218,6 +219,14 @@ class NoiseSource:
         """Return integers with P(k) ∝ exp(−k²/2σ²) (Canonne, Kamath and Steinke 2020, Algorithm 3)."""
         shape = (size,) if isinstance(size, int) else size
         return _sample_by_rejection(int(np.prod(shape)), lambda n: self._propose_gaussian(sigma, n)).reshape(shape)
+
+    def skellam(self, table: SkellamTable, size: int | tuple[int, ...]) -> Integers:
+        """Return Skellam noise of the table's variance."""
+        shape = (size,) if isinstance(size, int) else size
+        return table.draw(self._draw_words, int(np.prod(shape))).reshape(shape)
+
+    def _draw_words(self, size: int) -> npt.NDArray[np.uint64]:
+        return self._rng.integers(2**64, size=size, dtype=np.uint64)
 
     def _propose_laplace(self, epsilon: float, n: int) -> tuple[Integers, npt.NDArray[np.bool_]]:
         magnitude = np.floor(self._rng.standard_exponential(n) / epsilon).astype(np.int64)

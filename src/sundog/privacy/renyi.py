@@ -18,6 +18,7 @@ from sundog.privacy.events import (
     Gaussian,
     Pure,
     SampledGaussian,
+    Skellam,
 )
 
 Floats = npt.NDArray[np.float64]
@@ -69,9 +70,20 @@ def _compute_divergences_at(event: Event, orders: Floats) -> Floats:
         return orders / 2 / event.sigma / event.sigma
     if isinstance(event, SampledGaussian):
         return _compute_sampled_gaussian_divergences(event, orders)
+    if isinstance(event, Skellam):
+        return _bound_skellam_divergences(event, orders)
     if isinstance(event, DiscreteLaplace | Pure):
         return _compute_pure_divergences(event.epsilon, orders)
     raise AssertionError(f"no Rényi divergence for {event!r}")
+
+
+def _bound_skellam_divergences(event: Skellam, orders: Floats) -> Floats:
+    """Bound the divergence (Agarwal, Kairouz, Liu 2021, Corollary 3.6): that of a Gaussian, and an excess."""
+    variance = event.sigma * event.sigma
+    excess = np.minimum(
+        ((2 * orders - 1) * event.l2_squared + 6 * event.l1) / 4 / variance / variance, 1.5 * event.l1 / variance
+    )
+    return np.asarray(orders / 2 * event.l2_squared / variance + excess)
 
 
 def _compute_sampled_gaussian_divergences(event: SampledGaussian, orders: Floats) -> Floats:

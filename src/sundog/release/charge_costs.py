@@ -16,6 +16,7 @@ from sundog.privacy.events import (
     Gaussian,
     Pure,
     SampledGaussian,
+    Skellam,
 )
 
 
@@ -60,10 +61,14 @@ def _describe_event(event: Event) -> str:
             return f"discrete Gaussian, σ = {event.sigma:.4g}"
         case DiscreteLaplace():
             return f"geometric, ε = {event.epsilon:.4g}"
+        case Skellam(l1=1):
+            return f"Skellam, σ = {event.sigma:.4g}"
+        case Skellam():
+            return f"Skellam, σ/Δ = {event.sigma / math.sqrt(event.l2_squared):.4g}"
         case Pure():
             return f"selection, ε = {event.epsilon:.4g}"
         case Failure():
-            return f"stability threshold, δ = {event.delta:.3g}"
+            return f"failure, δ = {event.delta:.3g}"
 
 
 def _compute_cost_alone(charge: Charge, delta: float) -> float:

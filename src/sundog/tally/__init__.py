@@ -1,1 +1,1 @@
-"""Sums over many people that nobody sees singly: the wire format (`wire/`) and the protocols (`protocol/`)."""
+"""Private aggregation: a server learns the sum of its users' vectors, and nothing about any one of them."""
