@@ -22,8 +22,11 @@ from sundog.auditing.games.game import ChargeDependenceError
 from sundog.auditing.membership import FAILURE
 from sundog.data.reading.read import encode, read
 from sundog.data.schema import Schema
-from sundog.errors import ArgumentError, SundogError
+from sundog.errors import ArgumentError, DataError, SundogError
 from sundog.fit.synthesizer import Synthesizer
+from sundog.models.independent import independent
+from sundog.privacy.ledger import Ledger
+from sundog.privacy.measure_once import measure_once
 from sundog.progress import silent
 from sundog.release.release import Release
 
@@ -153,6 +156,39 @@ def test_a_message_with_a_count_is_found_by_replay_alone(monkeypatch: pytest.Mon
     assert found.is_violation
     assert "counting 300 records became counting 301 records" in found.details["first_differences"][0]
     assert not repeat("game", release, members).is_violation
+
+
+def spend_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let fits of `independent` pay for their marginals once more than planned."""
+
+    def measure(purpose: str, charges: Any, work: Any, ledger: Ledger, checkpoint: Any) -> Any:
+        for charge in charges:
+            ledger.spend(charge)
+        return measure_once(purpose, charges, work, ledger, checkpoint)
+
+    monkeypatch.setattr(independent, "measure_once", measure)
+
+
+def test_a_twin_that_overspends_breaks_the_promise(monkeypatch: pytest.MonkeyPatch) -> None:
+    members, nonmembers = (make_table(np.random.default_rng(seed), 300) for seed in (100, 200))
+    given: dict[str, Any] = {"members": members, "nonmembers": nonmembers, "quick": True, "audits": ["canaries"]}
+    assert audit(make_release(), **given).verdict is Verdict.HOLDS
+    spend_twice(monkeypatch)
+    found = audit(make_release(), **given)
+    assert found.is_violated
+    assert "does not keep to its budget: refused: " in found.findings[0].summary
+    assert found.findings[0].summary in found.to_text()
+    assert found.to_html().count("does not keep to its budget") == 2  # in the list and in its own section
+
+
+def test_an_error_is_not_taken_for_an_audit_that_does_not_apply(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise DataError("a fault")
+
+    monkeypatch.setattr(game_audit, "play_game", fail)
+    members, nonmembers = (make_table(np.random.default_rng(seed), 100) for seed in (100, 200))
+    with pytest.raises(DataError, match=r"^a fault$"):
+        audit(make_release(), members=members, nonmembers=nonmembers, quick=True, audits=["membership", "game"])
 
 
 def test_a_charge_that_depends_on_the_record_breaks_the_promise(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,14 +18,14 @@ from sundog.auditing.attacks.attack_list import ALL, choose_attacks, list_untrie
 from sundog.auditing.audit_inputs import AuditInputs, AuditRequest, read_audit_inputs
 from sundog.auditing.audit_publication import AuditPublication
 from sundog.auditing.audit_result import Audit
-from sundog.auditing.finding import Finding
+from sundog.auditing.finding import Finding, Verdict
 from sundog.auditing.fit_audit import FitAudit, RepeatedFit
 from sundog.auditing.fit_audit_list import MEMBERSHIP, check_names, choose_fit_audits
 from sundog.auditing.fit_recipe import FitRecipe
 from sundog.auditing.membership import FAILURE, MembershipResults
 from sundog.auditing.membership_finding import MembershipAudit, audit_membership, find_promise
 from sundog.data.schema import Schema
-from sundog.errors import ArgumentError, DataError, SundogError
+from sundog.errors import ArgumentError, BudgetExceededError, DataError, LedgerError, NotApplicableError
 from sundog.evaluation.inputs import load_release
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import FAST
@@ -169,10 +169,13 @@ def _repeat_fit(
         )
         try:
             found.append(each.run(fit, failure=failure))
-        except SundogError as error:
+        except NotApplicableError as error:
             if each.name in request.audits:
                 raise ArgumentError(f"{each.name}: {error}") from None
             untried[each.name] = str(error)
+        except (BudgetExceededError, LedgerError) as error:
+            summary = f"The repeated fit does not keep to its budget: {error}."
+            found.append(Finding(each.name, summary, 0.0, recipe.epsilon, recipe.delta, Verdict.BROKEN))
     return found
 
 

@@ -29,7 +29,7 @@ class Finding:
         promise: the ε of the certificate; None where nothing was promised.
         delta: the δ at which both hold.
         verdict: what it means.
-        details: further JSON-compatible figures.
+        details: further JSON-compatible figures; none of an audit that ended before it had any.
     """
 
     name: str

@@ -22,6 +22,7 @@ from sundog.auditing.games.game import (
 from sundog.auditing.games.model_games import list_model_games, make_model_game
 from sundog.auditing.membership_measures import measure_exactly
 from sundog.auditing.tradeoff_curve import compute_tradeoff_curve
+from sundog.errors import BudgetExceededError, NotApplicableError
 from sundog.evaluation.report.number_text import format_power
 from sundog.models.registry import MIXTURE
 
@@ -44,12 +45,15 @@ class GameAudit(FitAudit):
         """Play the game, and test the errors of its attacks."""
         recipe = fit.recipe
         name = recipe.model if recipe.clusters == 1 else MIXTURE
-        game = make_model_game(name, epsilon=recipe.epsilon, delta=recipe.delta)
+        try:
+            game = make_model_game(name, epsilon=recipe.epsilon, delta=recipe.delta)
+        except BudgetExceededError as error:  # nothing is spent yet: only a refused charge breaks a promise
+            raise NotApplicableError(f"it cannot be planned: {error}") from None
         runs = _QUICK_RUNS if fit.quick else _RUNS
         try:
             scores = play_game(game, runs=runs, seed=fit.seed, progress=fit.progress)
         except ChargeDependenceError as error:
-            return Finding(self.name, f"{error}.", 0.0, recipe.epsilon, recipe.delta, Verdict.BROKEN, {"runs": runs})
+            return Finding(self.name, f"{error}.", 0.0, recipe.epsilon, recipe.delta, Verdict.BROKEN)
         found = judge_scores(name, scores, delta=recipe.delta, confidence=1 - failure)
         return _conclude(found, scores, confidence=1 - failure)
 

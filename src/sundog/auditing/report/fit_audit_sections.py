@@ -33,6 +33,8 @@ _GAME = (
 def render_fit_audit(finding: Finding) -> Html | None:
     """Render the section of a finding; None for attacks on membership, which have their own."""
     render = _RENDERERS.get(finding.name)
+    if render is not None and not finding.details:
+        return tag("section", tag("h2", finding.name.capitalize()), tag("p", finding.summary, class_="reading"))
     return None if render is None else tag("section", *render(finding))
 
 
@@ -74,8 +76,6 @@ def _render_canaries(finding: Finding) -> list[Html]:
 
 def _render_game(finding: Finding) -> list[Html]:
     figures, head = finding.details, [tag("h2", "Game"), tag("p", _GAME, class_="reading")]
-    if "p_value" not in figures:  # what was charged depends on the record, so that there is no curve to test
-        return [*head, tag("p", finding.summary, class_="reading")]
     known = {
         "model": figures["model"],
         "fits": f"{figures['runs']:,}",
