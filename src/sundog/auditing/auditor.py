@@ -220,8 +220,12 @@ def _note_control_failures(results: MembershipResults) -> list[str]:
             "Members and non-members can be told apart without the release, so they are not a random split of one "
             "population. What the attacks find may be this difference."
         )
-    if any(result.control_bound.epsilon > 0 for result in results.attacks):
-        notes.append("An attack distinguishes one half of the members from the other, which is chance; doubt it.")
+    doubtful = [each.name for each in results.attacks if each.control is not None and each.control.bound.epsilon > 0]
+    if doubtful:
+        notes.append(
+            "Between two random halves of the members there is no membership to find, but some attacks tell them apart "
+            f"({', '.join(doubtful)}). It is a fault of these attacks, or chance: do not trust what they find."
+        )
     return notes
 
 

@@ -144,8 +144,9 @@ def _render_attacks(results: MembershipResults, certificate: Certificate | None)
 def _render_attack(result: AttackResult) -> Html:
     name = tag("details", tag("summary", result.name), tag("p", f"{result.description}."))
     cells = [_render_cell(result.measures[key]) for key in _SHORT_HEADS]
+    control = tag("td", "–") if result.control is None else _render_cell(result.control.measures["auc"])
     bound = tag("td", tag("span", f"{result.bound.epsilon:.2f}", class_="value"), class_="number")
-    return tag("tr", tag("th", name, scope="row"), bound, *cells, _render_cell(result.control["auc"]))
+    return tag("tr", tag("th", name, scope="row"), bound, *cells, control)
 
 
 def _render_cell(measure: Measure) -> Html:
