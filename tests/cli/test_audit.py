@@ -59,7 +59,7 @@ def test_a_release_that_holds_ends_with_zero(sundog: Sundog) -> None:
     assert all(f"{name}: " in called.out for name in ("Membership", "Replay", "Canaries", "Game"))
     assert "\n  replay     4 neighbours compared, " in called.out
     assert "is promised at δ = 10⁻⁹" in called.out
-    assert called.out.count("promised ε = 1 at δ = 10⁻⁶") == 2  # canaries and game
+    assert called.out.count("charged ε = 1 at δ = 10⁻⁶") == 2  # canaries and game
 
 
 def test_one_attack_that_cannot_be_run_is_an_error(sundog: Sundog) -> None:

@@ -26,7 +26,7 @@ _CONCLUSIONS = {
     Verdict.BROKEN: "The promise of ε = {} is broken",
 }
 
-_HEADS = ("attack", "ε ≥", "area", "TPR at 1% FPR", "top 100")
+_HEADS = ("attack", "ε ≥", "at best", "area", "TPR at 1% FPR", "top 100")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -174,7 +174,7 @@ def _describe_attacks(attacked: MembershipAudit) -> dict[str, Any]:
 
 def _list_cells(result: AttackResult) -> tuple[str, ...]:
     shown = (_format_short(result.measures[name]) for name in ("auc", "tpr_at_0.01", "top_accuracy"))
-    return (result.name, f"{result.bound.epsilon:.2f}", *shown)
+    return (result.name, f"{result.bound.epsilon:.2f}", f"{result.provable:.2f}", *shown)
 
 
 def _format_short(measure: Measure) -> str:

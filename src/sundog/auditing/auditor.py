@@ -34,6 +34,7 @@ from sundog.release.release import Release
 
 NOT_TRIED = ("shadow models: fits on other data of the same population, which sharpen every attack",)
 
+_FAR, _NOISE = 0.2, 100  # as a share of the records, and in records: what noise does not explain
 _SURE = 1.7  # times the arm of a 95% interval is that of one of 99.9%
 
 
@@ -104,10 +105,11 @@ def run_audit(request: AuditRequest) -> Audit:
     if is_attacked:
         attacked = audit_membership(attacks, inputs, failure=failure, seed=request.seed, progress=request.progress)
         _refuse_skipped(attacked, request.attack)
+    findings = (*(() if attacked is None else (attacked.finding,)), *repeated)
     published = {} if publication is None else publication.measure(request.real)
     return Audit(
         name=inputs.name,
-        findings=(*(() if attacked is None else (attacked.finding,)), *repeated),
+        findings=findings,
         attacked=attacked,
         not_tried=(*_list_skipped(attacked, request.attack), *_list_untried(untried, release, repeated), *NOT_TRIED),
         about=_describe_audit(inputs, request),
@@ -204,12 +206,33 @@ def _list_untried(untried: Mapping[str, str], release: Release | None, repeated:
 def _note_doubts(inputs: AuditInputs, attacked: MembershipAudit | None) -> list[str]:
     notes = []
     if attacked is not None:
-        notes += _note_control_failures(attacked.results)
+        notes += _note_power(attacked.finding) + _note_control_failures(attacked.results)
     if inputs.release is not None and find_promise(inputs).epsilon is None:
         notes.append("Some columns are public: the certificate does not promise to hide who is in the data.")
+    fitted = None if inputs.release is None else inputs.release.records
+    if fitted is not None and _are_far_apart(inputs.members.count, fitted):
+        notes.append(
+            f"{inputs.members.count:,} members were given, and the release was fitted on about {fitted:,} records. If "
+            "these are a part of them, it must be a random one; of other records, the attacks find nothing."
+        )
     if inputs.schema.unit is not None:
         notes.append(f"A candidate is a person ({inputs.schema.unit}); a person's score is that of their worst record.")
     return notes
+
+
+def _are_far_apart(given: int, fitted: int) -> bool:
+    """Return whether two numbers of records differ by much more than noise does."""
+    return abs(given - fitted) > max(_FAR * max(given, fitted), _NOISE)
+
+
+def _note_power(finding: Finding) -> list[str]:
+    """Return that attacks could not have proven a violation, whatever was released, if so."""
+    if finding.promise is None or finding.provable is None or finding.provable > finding.promise:
+        return []
+    return [
+        f"Even if all guesses about members were right, they would prove no more than ε = {finding.provable:.2f}, and "
+        f"ε = {finding.promise:.3g} is promised: with so few records, attacks cannot show that it is broken."
+    ]
 
 
 def _note_control_failures(results: MembershipResults) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 from sundog.auditing.attack import Attack
 from sundog.auditing.attacks.known_members import BlindClassifier
 from sundog.auditing.candidates import Fold, Scores, join_scores, score_folds
-from sundog.auditing.guess_bound import GuessBound, find_best_bound
+from sundog.auditing.guess_bound import GuessBound, bound_right_guesses, find_best_bound
 from sundog.auditing.membership_measures import measure_membership
 from sundog.evaluation.comparison import make_rng
 from sundog.evaluation.measure import Measure
@@ -51,6 +51,7 @@ class AttackResult:
         measures: of members against non-members.
         curve: false and true positive rates.
         bound: the lower bound on ε, corrected for all attacks.
+        provable: the bound if all guesses had been right.
         control: the same attack on one random half of the members against the other; None where it was not repeated.
         scored: how many candidates it guessed about.
         seconds: what it took.
@@ -61,6 +62,7 @@ class AttackResult:
     measures: dict[str, Measure]
     curve: dict[str, list[float]]
     bound: GuessBound
+    provable: float
     control: AttackControl | None
     scored: int
     seconds: float
@@ -72,6 +74,7 @@ class AttackResult:
             "scored": self.scored,
             "measures": {name: measure.to_dict() for name, measure in self.measures.items()},
             "epsilon": self.bound.to_dict(),
+            "provable": self.provable,
             "control": None if self.control is None else self.control.to_dict(),
             "curve": self.curve,
             "seconds": round(self.seconds, 2),
@@ -101,6 +104,11 @@ class MembershipResults:
     def list_all(self) -> list[AttackResult]:
         """Return the attacks and after them both baselines."""
         return [*self.attacks, self.blind, self.random]
+
+    @property
+    def provable(self) -> float:
+        """The highest bound that any attack would have proven if all its guesses had been right."""
+        return max((result.provable for result in self.attacks), default=0.0)
 
     @property
     def best(self) -> AttackResult | None:
@@ -194,6 +202,7 @@ class _Judge:
             measures=found.measures,
             curve=found.curve,
             bound=max((self._bound(lot, len(lots)) for lot in lots), key=lambda lot: lot.epsilon),
+            provable=max(self._bound_right_guesses(lot, len(lots)) for lot in lots),
             control=None,
             scored=len(guessed.values),
             seconds=time.perf_counter() - start,
@@ -201,3 +210,7 @@ class _Judge:
 
     def _bound(self, lot: Scores, count: int) -> GuessBound:
         return find_best_bound(lot.values, lot.members, delta=self.delta, failure=self.failure, count=count)
+
+    def _bound_right_guesses(self, lot: Scores, count: int) -> float:
+        members = lot.drop_unscored().members
+        return bound_right_guesses(members, delta=self.delta, failure=self.failure, count=count).epsilon

@@ -114,7 +114,7 @@ def judge_membership(results: MembershipResults, promise: Promise, *, failure: f
     if best is not None and bound > 0:
         details |= {"attack": best.name, "guesses": best.bound.guesses, "right": best.bound.right}
     summary = _summarise(results, promise, verdict)
-    return Finding("membership", summary, bound, promise.epsilon, promise.delta, verdict, details)
+    return Finding("membership", summary, bound, promise.epsilon, promise.delta, verdict, details, results.provable)
 
 
 def _summarise(results: MembershipResults, promise: Promise, verdict: Verdict) -> str:

@@ -95,7 +95,7 @@ def _keep_together(words: str) -> str:
 
 
 def _render_findings(findings: Sequence[Finding]) -> Html:
-    heads = ("Audit", "Verdict", "ε is at least", "ε is promised to be at most", "at a δ of")
+    heads = ("Audit", "Verdict", "ε is at least", "Could prove at most", "ε is promised to be at most", "at a δ of")
     rows = [
         tag(
             "tr",
@@ -106,6 +106,7 @@ def _render_findings(findings: Sequence[Finding]) -> Html:
                 "–" if finding.bound == 0 else tag("span", f"{finding.bound:.2f}", class_="value"),
                 class_="number",
             ),
+            tag("td", "–" if finding.provable is None else f"{finding.provable:.2f}", class_="number"),
             tag("td", "–" if finding.promise is None else f"{finding.promise:.3g}", class_="number"),
             tag("td", format_power(finding.delta), class_="number"),
         )
