@@ -88,6 +88,10 @@ class Audit:
         return self.attacked
 
     @property
+    def _privacy(self) -> str:
+        return PRIVATE + (", except `published`" if self.published else "")
+
+    @property
     def verdict(self) -> Verdict:
         """The gravest verdict of all findings."""
         return min((finding.verdict for finding in self.findings), key=_GRAVEST.index)
@@ -115,7 +119,7 @@ class Audit:
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-compatible dictionary."""
         return {
-            "private": PRIVATE + (", except `published`" if self.published else ""),
+            "private": self._privacy,
             "about": {"name": self.name, **self.about},
             "headline": self.headline,
             "violated": self.is_violated,
@@ -138,7 +142,7 @@ class Audit:
         return write_text(render_audit_page(self), path)
 
     def to_text(self) -> str:
-        """Return the findings, a table of the attacks, and what was not tried, for a terminal."""
+        """Return that all is private, the findings, a table of the attacks, and what was not tried, for a terminal."""
         table: list[str] = []
         if self.attacked is not None:
             rows = [_HEADS, *map(_list_cells, self.attacked.results.list_all())]
@@ -147,7 +151,7 @@ class Audit:
         figures = [line for finding in self.findings for line in list_figures(finding)]
         notes = [f"note: {note}" for note in self.notes]
         untried = ["not tried:", *(f"  {each}" for each in self.not_tried)]
-        return "\n".join([*self.sentences, *table, *figures, *notes, *untried])
+        return "\n".join([self._privacy, *self.sentences, *table, *figures, *notes, *untried])
 
     def _repr_html_(self) -> str:
         """Return the headline and a table as HTML for a notebook; they are as private as the records."""

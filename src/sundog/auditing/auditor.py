@@ -27,6 +27,7 @@ from sundog.auditing.membership_finding import MembershipAudit, audit_membership
 from sundog.data.schema import Schema
 from sundog.errors import ArgumentError, BudgetExceededError, DataError, LedgerError, NotApplicableError
 from sundog.evaluation.inputs import load_release
+from sundog.evaluation.publication import describe_price
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import FAST
 from sundog.progress import Progress, silent
@@ -117,7 +118,7 @@ def run_audit(request: AuditRequest) -> Audit:
             *inputs.notes,
             *_note_doubts(inputs, attacked),
             *_note_settings(recipe, repeated),
-            *_note_price(publication),
+            *([] if publication is None else [describe_price(publication.run.budget)]),
         ),
         certificate=None if release is None else release.certificate,
         published=published,
@@ -261,13 +262,6 @@ def _note_settings(recipe: FitRecipe | None, repeated: Sequence[Finding]) -> lis
         "The fit was repeated with other settings than those of the release, whose charges they do not lead to. Repeat "
         "the settings of the fit with --set."
     ]
-
-
-def _note_price(publication: AuditPublication | None) -> list[str]:
-    if publication is None:
-        return []
-    budget = publication.run.budget
-    return [f"The published figures cost ε = {budget.epsilon:g} (δ = {budget.delta:.2g}) of the ledger."]
 
 
 def _describe_audit(inputs: AuditInputs, request: AuditRequest) -> dict[str, str | int | float | None]:

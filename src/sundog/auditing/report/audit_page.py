@@ -52,8 +52,9 @@ _SIMILARITY = (
     "near to them: through a marginal, a category that nobody else has, or the weights of a model."
 )
 _SHARED = (
-    "A correct release is accused in at most 5% of audits, by all findings together. Attacks on membership look at "
-    "what was released; the other audits repeat its fit, and look at the program that made it."
+    "A correct release is accused in at most 5% of audits, by all findings together, if who was a member was a matter "
+    "of chance. Attacks on membership look at what was released; the other audits repeat its fit, and look at the "
+    "program that made it."
 )
 _EVIDENCE = (
     "An attack that finds members proves a leak. Attacks that find none prove nothing: others may. Only the "
@@ -131,7 +132,11 @@ def _render_attacks(results: MembershipResults, certificate: Certificate | None)
     rows += [tag("tr", control, class_="group"), *map(_render_attack, (results.blind, results.random))]
     heads = ("Attack", "ε is at least", *_SHORT_HEADS.values(), "Area between two halves of the members")
     meanings = [tag("div", tag("dt", metric.label), tag("dd", metric.meaning)) for metric in METRICS.values()]
-    chance = f"{format_percent(results.share)} of the candidates are members."
+    count = len(_SHORT_HEADS) * len(results.attacks)
+    chance = (
+        f"Of these {count} intervals, about {round(count / 20)} miss the truth by chance. "
+        f"{format_percent(results.share)} of the candidates are members."
+    )
     return tag(
         "section",
         tag("h2", "Attacks"),
