@@ -69,6 +69,10 @@ class LedgerError(SundogError):
     """A ledger file is missing or damaged, or does not match."""
 
 
+class NotApplicableError(SundogError):
+    """An audit has no place in what is audited: there is nothing that it could look at."""
+
+
 class ReleaseError(SundogError):
     """A release file is malformed, truncated, hostile or of another version."""
 

@@ -169,7 +169,7 @@ def test_all_records_are_counted_not_those_that_are_attacked() -> None:
         )
     assert seen == [300, 200]
     assert set(found.published) == set(audit_publication.METRICS)
-    assert found.notes[-1] == "The published figures cost ε = 0.5 (δ = 1e-06) of the ledger."
+    assert found.notes[-1] == "The published figures cost ε = 0.5 (δ = 10⁻⁶) of the ledger."
     assert found.to_dict()["published"]["membership"]["advantage"]["low"] < 0.1
     assert found.to_dict()["private"].endswith("except `published`")
     assert "May be published" in found.to_html()

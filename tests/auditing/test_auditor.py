@@ -68,6 +68,25 @@ def test_a_split_that_is_not_random_is_no_evidence() -> None:
     assert any("not a random split" in note for note in found.notes)
 
 
+def test_it_says_what_could_have_been_found_at_most() -> None:
+    """Of a release of 800 records, 29 members and 29 others prove nothing whatever is released; 800 could."""
+    everyone, nonmembers = (make_table(np.random.default_rng(seed), 800) for seed in (100, 200))
+    few = audit(make_release(), members=everyone[:29], nonmembers=nonmembers[:29], attack="density-ratio")
+    (finding,) = few.findings
+    assert finding.verdict is Verdict.HOLDS
+    assert 0 <= (finding.provable or 0.0) < (finding.promise or 0.0)
+    assert any(f"prove no more than ε = {finding.provable:.2f}, and ε = " in note for note in few.notes)
+    assert any(
+        note.startswith(f"29 members were given, and the release was fitted on about {make_release().records} ")
+        for note in few.notes
+    )
+    assert f"{finding.provable:.2f}" in few.to_text()
+    assert few.to_dict()["findings"][0]["provable"] == finding.provable
+    enough = audit(make_release(), members=everyone, nonmembers=nonmembers, attack="density-ratio")
+    assert (enough.findings[0].provable or 0.0) > 2 * (enough.findings[0].promise or 0.0)
+    assert not any("would prove no more" in note or "were given" in note for note in enough.notes)
+
+
 def test_verdicts() -> None:
     assert reach_verdict(0.0, 1.0) is Verdict.HOLDS
     assert reach_verdict(1.1, 1.0) is Verdict.BROKEN

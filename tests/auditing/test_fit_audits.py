@@ -22,8 +22,11 @@ from sundog.auditing.games.game import ChargeDependenceError
 from sundog.auditing.membership import FAILURE
 from sundog.data.reading.read import encode, read
 from sundog.data.schema import Schema
-from sundog.errors import ArgumentError, SundogError
+from sundog.errors import ArgumentError, DataError, SundogError
 from sundog.fit.synthesizer import Synthesizer
+from sundog.models.independent import independent
+from sundog.privacy.ledger import Ledger
+from sundog.privacy.measure_once import measure_once
 from sundog.progress import silent
 from sundog.release.release import Release
 
@@ -155,6 +158,39 @@ def test_a_message_with_a_count_is_found_by_replay_alone(monkeypatch: pytest.Mon
     assert not repeat("game", release, members).is_violation
 
 
+def spend_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let fits of `independent` pay for their marginals once more than planned."""
+
+    def measure(purpose: str, charges: Any, work: Any, ledger: Ledger, checkpoint: Any) -> Any:
+        for charge in charges:
+            ledger.spend(charge)
+        return measure_once(purpose, charges, work, ledger, checkpoint)
+
+    monkeypatch.setattr(independent, "measure_once", measure)
+
+
+def test_a_twin_that_overspends_breaks_the_promise(monkeypatch: pytest.MonkeyPatch) -> None:
+    members, nonmembers = (make_table(np.random.default_rng(seed), 300) for seed in (100, 200))
+    given: dict[str, Any] = {"members": members, "nonmembers": nonmembers, "quick": True, "audits": ["canaries"]}
+    assert audit(make_release(), **given).verdict is Verdict.HOLDS
+    spend_twice(monkeypatch)
+    found = audit(make_release(), **given)
+    assert found.is_violated
+    assert "does not keep to its budget: refused: " in found.findings[0].summary
+    assert found.findings[0].summary in found.to_text()
+    assert found.to_html().count("does not keep to its budget") == 2  # in the list and in its own section
+
+
+def test_an_error_is_not_taken_for_an_audit_that_does_not_apply(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise DataError("a fault")
+
+    monkeypatch.setattr(game_audit, "play_game", fail)
+    members, nonmembers = (make_table(np.random.default_rng(seed), 100) for seed in (100, 200))
+    with pytest.raises(DataError, match=r"^a fault$"):
+        audit(make_release(), members=members, nonmembers=nonmembers, quick=True, audits=["membership", "game"])
+
+
 def test_a_charge_that_depends_on_the_record_breaks_the_promise(monkeypatch: pytest.MonkeyPatch) -> None:
     def play(*_: Any, **__: Any) -> None:
         raise ChargeDependenceError("game 'x': what is charged depends on the data or on the noise")
@@ -205,8 +241,9 @@ def test_membership_need_not_be_audited() -> None:
     assert found.worst == ()
     assert "attacks" not in found.to_dict()
     said = found.to_text().splitlines()
-    assert said[0] == "Nothing was found that breaks the promise of ε = 1."
-    assert said[1].startswith("Game: In 200 fits of independent")
+    assert said[0].startswith("measured on private records without a budget: as private as the records")
+    assert said[1] == "Nothing was found that breaks the promise of ε = 1."
+    assert said[2].startswith("Game: In 200 fits of independent")
     assert "attacks on membership: ask for --audit membership" in found.not_tried
     with pytest.raises(SundogError, match="membership was not audited"):
         found.similarity  # noqa: B018

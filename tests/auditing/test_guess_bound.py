@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from sundog.auditing.guess_bound import find_best_bound, list_guess_counts
+from sundog.auditing.guess_bound import bound_right_guesses, find_best_bound, list_guess_counts
 
 FAILURE = 0.05
 
@@ -108,3 +108,19 @@ def test_candidates_that_are_not_guessed_about_do_not_count() -> None:
     found = find_best_bound(scores, members, delta=1e-5, failure=FAILURE)
     assert found.candidates == 80
     assert found.right == found.guesses == 40
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_no_guesses_prove_more_than_right_ones(count: int) -> None:
+    rng = np.random.default_rng(0)
+    given = {"delta": 1e-9, "failure": 0.005, "count": count}
+    for share in (0.03, 0.5):
+        members = rng.permutation(1000) < 1000 * share
+        most = bound_right_guesses(members, **given).epsilon
+        found = [
+            find_best_bound(weight * members + rng.random(1000), members, **given).epsilon for weight in (0, 0.7, 1.0)
+        ]
+        assert found[0] == 0
+        assert 0 < found[1] <= most
+        assert found[2] == most
+    assert bound_right_guesses(np.arange(40) < 20, **given).epsilon < 1.2  # few records prove little

@@ -147,7 +147,7 @@ def read_audit_inputs(request: AuditRequest) -> AuditInputs:
         raise DataError(f"{request.most} records of each kind are too few for an audit; use at least {FEWEST}")
     _refuse_same_source(request.real)
     release = load_release(request.synthetic)
-    strict = choose_schema(release, request.schema, request.members)
+    strict = choose_schema(release, request.schema, request.members, request.nonmembers)
     shared = strict if release is not None else relax_schema(strict)
     request = replace(request, rows=request.rows or limit_rows(request.most, shared))
     request.progress("reading", 0.0)

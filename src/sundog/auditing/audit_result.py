@@ -26,7 +26,7 @@ _CONCLUSIONS = {
     Verdict.BROKEN: "The promise of ε = {} is broken",
 }
 
-_HEADS = ("attack", "ε ≥", "area", "TPR at 1% FPR", "top 100")
+_HEADS = ("attack", "ε ≥", "at best", "area", "TPR at 1% FPR", "top 100")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,6 +88,10 @@ class Audit:
         return self.attacked
 
     @property
+    def _privacy(self) -> str:
+        return PRIVATE + (", except `published`" if self.published else "")
+
+    @property
     def verdict(self) -> Verdict:
         """The gravest verdict of all findings."""
         return min((finding.verdict for finding in self.findings), key=_GRAVEST.index)
@@ -115,7 +119,7 @@ class Audit:
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-compatible dictionary."""
         return {
-            "private": PRIVATE + (", except `published`" if self.published else ""),
+            "private": self._privacy,
             "about": {"name": self.name, **self.about},
             "headline": self.headline,
             "violated": self.is_violated,
@@ -138,7 +142,7 @@ class Audit:
         return write_text(render_audit_page(self), path)
 
     def to_text(self) -> str:
-        """Return the findings, a table of the attacks, and what was not tried, for a terminal."""
+        """Return that all is private, the findings, a table of the attacks, and what was not tried, for a terminal."""
         table: list[str] = []
         if self.attacked is not None:
             rows = [_HEADS, *map(_list_cells, self.attacked.results.list_all())]
@@ -147,7 +151,7 @@ class Audit:
         figures = [line for finding in self.findings for line in list_figures(finding)]
         notes = [f"note: {note}" for note in self.notes]
         untried = ["not tried:", *(f"  {each}" for each in self.not_tried)]
-        return "\n".join([*self.sentences, *table, *figures, *notes, *untried])
+        return "\n".join([self._privacy, *self.sentences, *table, *figures, *notes, *untried])
 
     def _repr_html_(self) -> str:
         """Return the headline and a table as HTML for a notebook; they are as private as the records."""
@@ -174,7 +178,7 @@ def _describe_attacks(attacked: MembershipAudit) -> dict[str, Any]:
 
 def _list_cells(result: AttackResult) -> tuple[str, ...]:
     shown = (_format_short(result.measures[name]) for name in ("auc", "tpr_at_0.01", "top_accuracy"))
-    return (result.name, f"{result.bound.epsilon:.2f}", *shown)
+    return (result.name, f"{result.bound.epsilon:.2f}", f"{result.provable:.2f}", *shown)
 
 
 def _format_short(measure: Measure) -> str:

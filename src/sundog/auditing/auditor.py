@@ -18,15 +18,16 @@ from sundog.auditing.attacks.attack_list import ALL, choose_attacks, list_untrie
 from sundog.auditing.audit_inputs import AuditInputs, AuditRequest, read_audit_inputs
 from sundog.auditing.audit_publication import AuditPublication
 from sundog.auditing.audit_result import Audit
-from sundog.auditing.finding import Finding
+from sundog.auditing.finding import Finding, Verdict
 from sundog.auditing.fit_audit import FitAudit, RepeatedFit
 from sundog.auditing.fit_audit_list import MEMBERSHIP, check_names, choose_fit_audits
 from sundog.auditing.fit_recipe import FitRecipe
 from sundog.auditing.membership import FAILURE, MembershipResults
 from sundog.auditing.membership_finding import MembershipAudit, audit_membership, find_promise
 from sundog.data.schema import Schema
-from sundog.errors import ArgumentError, DataError, SundogError
+from sundog.errors import ArgumentError, BudgetExceededError, DataError, LedgerError, NotApplicableError
 from sundog.evaluation.inputs import load_release
+from sundog.evaluation.publication import describe_price
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import FAST
 from sundog.progress import Progress, silent
@@ -34,6 +35,7 @@ from sundog.release.release import Release
 
 NOT_TRIED = ("shadow models: fits on other data of the same population, which sharpen every attack",)
 
+_FAR, _NOISE = 0.2, 100  # as a share of the records, and in records: what noise does not explain
 _SURE = 1.7  # times the arm of a 95% interval is that of one of 99.9%
 
 
@@ -104,10 +106,11 @@ def run_audit(request: AuditRequest) -> Audit:
     if is_attacked:
         attacked = audit_membership(attacks, inputs, failure=failure, seed=request.seed, progress=request.progress)
         _refuse_skipped(attacked, request.attack)
+    findings = (*(() if attacked is None else (attacked.finding,)), *repeated)
     published = {} if publication is None else publication.measure(request.real)
     return Audit(
         name=inputs.name,
-        findings=(*(() if attacked is None else (attacked.finding,)), *repeated),
+        findings=findings,
         attacked=attacked,
         not_tried=(*_list_skipped(attacked, request.attack), *_list_untried(untried, release, repeated), *NOT_TRIED),
         about=_describe_audit(inputs, request),
@@ -115,7 +118,7 @@ def run_audit(request: AuditRequest) -> Audit:
             *inputs.notes,
             *_note_doubts(inputs, attacked),
             *_note_settings(recipe, repeated),
-            *_note_price(publication),
+            *([] if publication is None else [describe_price(publication.run.budget)]),
         ),
         certificate=None if release is None else release.certificate,
         published=published,
@@ -169,10 +172,13 @@ def _repeat_fit(
         )
         try:
             found.append(each.run(fit, failure=failure))
-        except SundogError as error:
+        except NotApplicableError as error:
             if each.name in request.audits:
                 raise ArgumentError(f"{each.name}: {error}") from None
             untried[each.name] = str(error)
+        except (BudgetExceededError, LedgerError) as error:
+            summary = f"The repeated fit does not keep to its budget: {error}."
+            found.append(Finding(each.name, summary, 0.0, recipe.epsilon, recipe.delta, Verdict.BROKEN))
     return found
 
 
@@ -201,12 +207,33 @@ def _list_untried(untried: Mapping[str, str], release: Release | None, repeated:
 def _note_doubts(inputs: AuditInputs, attacked: MembershipAudit | None) -> list[str]:
     notes = []
     if attacked is not None:
-        notes += _note_control_failures(attacked.results)
+        notes += _note_power(attacked.finding) + _note_control_failures(attacked.results)
     if inputs.release is not None and find_promise(inputs).epsilon is None:
         notes.append("Some columns are public: the certificate does not promise to hide who is in the data.")
+    fitted = None if inputs.release is None else inputs.release.records
+    if fitted is not None and _are_far_apart(inputs.members.count, fitted):
+        notes.append(
+            f"{inputs.members.count:,} members were given, and the release was fitted on about {fitted:,} records. If "
+            "these are a part of them, it must be a random one; of other records, the attacks find nothing."
+        )
     if inputs.schema.unit is not None:
         notes.append(f"A candidate is a person ({inputs.schema.unit}); a person's score is that of their worst record.")
     return notes
+
+
+def _are_far_apart(given: int, fitted: int) -> bool:
+    """Return whether two numbers of records differ by much more than noise does."""
+    return abs(given - fitted) > max(_FAR * max(given, fitted), _NOISE)
+
+
+def _note_power(finding: Finding) -> list[str]:
+    """Return that attacks could not have proven a violation, whatever was released, if so."""
+    if finding.promise is None or finding.provable is None or finding.provable > finding.promise:
+        return []
+    return [
+        f"Even if all guesses about members were right, they would prove no more than ε = {finding.provable:.2f}, and "
+        f"ε = {finding.promise:.3g} is promised: with so few records, attacks cannot show that it is broken."
+    ]
 
 
 def _note_control_failures(results: MembershipResults) -> list[str]:
@@ -217,8 +244,12 @@ def _note_control_failures(results: MembershipResults) -> list[str]:
             "Members and non-members can be told apart without the release, so they are not a random split of one "
             "population. What the attacks find may be this difference."
         )
-    if any(result.control_bound.epsilon > 0 for result in results.attacks):
-        notes.append("An attack distinguishes one half of the members from the other, which is chance; doubt it.")
+    doubtful = [each.name for each in results.attacks if each.control is not None and each.control.bound.epsilon > 0]
+    if doubtful:
+        notes.append(
+            "Between two random halves of the members there is no membership to find, but some attacks tell them apart "
+            f"({', '.join(doubtful)}). It is a fault of these attacks, or chance: do not trust what they find."
+        )
     return notes
 
 
@@ -231,13 +262,6 @@ def _note_settings(recipe: FitRecipe | None, repeated: Sequence[Finding]) -> lis
         "The fit was repeated with other settings than those of the release, whose charges they do not lead to. Repeat "
         "the settings of the fit with --set."
     ]
-
-
-def _note_price(publication: AuditPublication | None) -> list[str]:
-    if publication is None:
-        return []
-    budget = publication.run.budget
-    return [f"The published figures cost ε = {budget.epsilon:g} (δ = {budget.delta:.2g}) of the ledger."]
 
 
 def _describe_audit(inputs: AuditInputs, request: AuditRequest) -> dict[str, str | int | float | None]:

@@ -9,13 +9,14 @@ not independent then, however little the release reveals, and each fold is judge
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from sundog.auditing.attack import Attack, Floats, score_people
-from sundog.auditing.audit_inputs import AuditInputs, Sample
+from sundog.auditing.audit_inputs import FEWEST, AuditInputs, Sample
 from sundog.auditing.threat_model import Knowledge, ThreatModel
 from sundog.data.records import Records, concatenate
 from sundog.evaluation.comparison import make_rng
@@ -89,7 +90,26 @@ def make_folds(inputs: AuditInputs, seed: int) -> list[Fold]:
     return folds
 
 
-def score_folds(attack: Attack, folds: list[Fold], seed: int) -> list[Scores]:
+def make_control_folds(inputs: AuditInputs, seed: int) -> list[Fold]:
+    """Return two folds of members alone, of whom a random half plays the non-members, as candidates and as reference.
+
+    Nobody in them is a non-member: what an attack finds here is not membership, but a fault of the attack, such as a
+    reference that holds the candidates, or an order of records that gives them away. None are made of too few members.
+    """
+    count = _count_people(inputs.members)
+    if count < 2 * FEWEST:
+        return []
+    playing = make_rng(seed, "halves of the members").permutation(count) < count // 2
+    others, members = _deal(inputs.members, playing)
+    return make_folds(replace(inputs, members=_renumber(members), nonmembers=_renumber(others)), seed)
+
+
+def _renumber(sample: Sample) -> Sample:
+    """Return the same records, whose people are numbered from 0."""
+    return replace(sample, people=np.unique(sample.people, return_inverse=True)[1].astype(np.int64))
+
+
+def score_folds(attack: Attack, folds: Sequence[Fold], seed: int) -> list[Scores]:
     """Return the scores of an attack on the candidates of each fold."""
     parts = []
     for number, fold in enumerate(folds):

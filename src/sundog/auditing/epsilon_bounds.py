@@ -79,6 +79,21 @@ def bound_epsilon_at_threshold(errors: Errors, *, delta: float, confidence: floa
     return max(0.0, *(math.log(ratio) for ratio in ratios if ratio > 0)) if max(ratios) > 0 else 0.0
 
 
+def bound_corrected_epsilon(found: Sequence[Errors], *, delta: float, confidence: float = 0.95) -> float:
+    """Return the best of the bounds at several thresholds of several attacks, corrected for their number.
+
+    >>> round(bound_corrected_epsilon([Errors(5, 1000, 500, 1000), Errors(0, 1000, 950, 1000)], delta=1e-5), 2)
+    3.61
+
+    Args:
+        found: the errors at each threshold of each attack.
+        delta: of the (ε, δ) that is bounded.
+        confidence: of the bound.
+    """
+    level = 1 - (1 - confidence) / len(found)
+    return max(bound_epsilon_at_threshold(each, delta=delta, confidence=level) for each in found)
+
+
 def _bound_rate(count: int, runs: int, share: float) -> float:
     """Return Clopper and Pearson's upper bound on the rate of a binomial."""
     return float(special.betaincinv(count + 1, runs - count, 1 - share)) if count < runs else 1.0

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from sundog.evaluation.report.number_text import format_power
+
 
 class Verdict(StrEnum):
     """What a finding means."""
@@ -25,11 +27,13 @@ class Finding:
     Args:
         name: of the audit, such as `membership`.
         summary: one sentence.
-        bound: the lower bound on ε that was proven; 0 where nothing was.
+        bound: the lower bound on ε that was proven, whatever the mechanism; 0 where nothing was.
         promise: the ε of the certificate; None where nothing was promised.
         delta: the δ at which both hold.
         verdict: what it means.
-        details: further JSON-compatible figures.
+        details: further JSON-compatible figures; none of an audit that ended before it had any.
+        provable: the ε that would be proven if all guesses were right: what the audit could have found at most; None
+            where it proves no ε, but finds a difference or nothing.
     """
 
     name: str
@@ -39,6 +43,7 @@ class Finding:
     delta: float
     verdict: Verdict
     details: Mapping[str, Any] = field(default_factory=dict)
+    provable: float | None = None
 
     @property
     def is_unusable(self) -> bool:
@@ -56,12 +61,23 @@ class Finding:
             "name": self.name,
             "summary": self.summary,
             "bound": self.bound,
+            "provable": self.provable,
             "promise": self.promise,
             "delta": self.delta,
             "verdict": self.verdict.value,
             "violation": self.is_violation,
             "details": dict(self.details),
         }
+
+
+def describe_bound(bound: float, delta: float) -> str:
+    """Return what is proven, as a clause.
+
+    >>> describe_bound(1.234, 1e-6), describe_bound(0.0, 1e-6)
+    ('ε ≥ 1.23 is proven at δ = 10⁻⁶', 'nothing is proven at δ = 10⁻⁶')
+    """
+    proven = "nothing" if bound == 0 else f"ε ≥ {bound:.2f}"
+    return f"{proven} is proven at δ = {format_power(delta)}"
 
 
 def reach_verdict(bound: float, promise: float | None, *, blind: float = 0.0) -> Verdict:

@@ -12,7 +12,7 @@ _WIDTH = 9  # of a name
 
 
 def list_figures(finding: Finding) -> list[str]:
-    """Return the figures of a finding in lines; none for attacks on membership, which have a table.
+    """Return the figures of a finding in lines; none for attacks on membership, which have a table, or without figures.
 
     >>> from sundog.auditing.finding import Verdict
     >>> figures = {"neighbours": 12, "refused": 0, "draws": 504, "differences": 0, "first_differences": []}
@@ -20,7 +20,7 @@ def list_figures(finding: Finding) -> list[str]:
     ['  replay     12 neighbours compared, 0 refused, 504 draws, 0 differences']
     """
     write = _WRITERS.get(finding.name)
-    lines = [] if write is None else write(finding, finding.details)
+    lines = [] if write is None or not finding.details else write(finding, finding.details)
     return [f"  {finding.name if place == 0 else '':{_WIDTH}}  {line}" for place, line in enumerate(lines)]
 
 
@@ -35,26 +35,24 @@ def _write_replay(_: Finding, figures: Mapping[str, Any]) -> list[str]:
 def _write_canaries(finding: Finding, figures: Mapping[str, Any]) -> list[str]:
     return [
         f"{figures['right']:,} of {figures['guesses']:,} guesses right, {figures['canaries']:,} canaries; "
-        f"ε ≥ {figures['gaussian_bound']:.2f} by f-DP (Gaussian), ε ≥ {figures['steinke_bound']:.2f} by Steinke et "
-        f"al.; {_describe_promise(finding)}; p = {figures['p_value']:.2g}"
+        f"ε ≥ {finding.bound:.2f}, at best {finding.provable:.2f}; ε ≥ {figures['gaussian_bound']:.2f} by f-DP if the "
+        f"noise is Gaussian; {_describe_charge(finding)}; p = {figures['p_value']:.2g}"
     ]
 
 
 def _write_game(finding: Finding, figures: Mapping[str, Any]) -> list[str]:
-    if "p_value" not in figures:  # what was charged depends on the record, so that there is no curve to test
-        return [finding.summary]
     low, high = (figures["mu"][end] for end in ("low", "high"))
     value = figures["mu"]["value"]
     mu = "infinite" if value is None else f"{value:.2f} ({low:.2f} to {high:.2f})"
     return [
-        f"{figures['runs']:,} fits; ε ≥ {finding.bound:.2f} by the curve, ε ≥ {figures['threshold_bound']:.2f} at one "
-        f"threshold; {_describe_promise(finding)}; p = {figures['p_value']:.2g}; μ = {mu}, claimed "
-        f"{figures['promised_mu']:.2f}"
+        f"{figures['runs']:,} fits; ε ≥ {finding.bound:.2f}, at best {finding.provable:.2f}; "
+        f"ε ≥ {figures['curve_bound']:.2f} by the curve if only the scale of the noise is wrong; "
+        f"{_describe_charge(finding)}; p = {figures['p_value']:.2g}; μ = {mu}, claimed {figures['promised_mu']:.2f}"
     ]
 
 
-def _describe_promise(finding: Finding) -> str:
-    return f"promised ε = {finding.promise:.3g} at δ = {format_power(finding.delta)}"
+def _describe_charge(finding: Finding) -> str:
+    return f"charged ε = {finding.promise:.3g} at δ = {format_power(finding.delta)}"
 
 
 _WRITERS: Mapping[str, Callable[[Finding, Mapping[str, Any]], list[str]]] = {

@@ -98,6 +98,23 @@ def find_best_bound(scores: Floats, members: Booleans, *, delta: float, failure:
     return best
 
 
+def bound_right_guesses(members: Booleans, *, delta: float, failure: float, count: int = 1) -> GuessBound:
+    """Return the best bound if every guess were right: what no attack on these candidates can exceed.
+
+    >>> members = np.arange(1000) % 2 == 0
+    >>> round(bound_right_guesses(members, delta=1e-9, failure=0.005).epsilon, 2)
+    2.97
+
+    Args:
+        members: which candidates are members.
+        delta: the δ for which ε is bounded.
+        failure: the probability with which any of the bounds may be wrong.
+        count: the number of bounds that share this probability.
+    """
+    ranks = np.argsort(np.argsort(members, kind="stable"), kind="stable").astype(np.float64)
+    return find_best_bound(ranks, members, delta=delta, failure=failure, count=count)
+
+
 def list_guess_counts(candidates: int) -> Sequence[int]:
     """Return the numbers of guesses to try: up to half of the candidates.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sundog.auditing.attack import Attack
 from sundog.auditing.audit_inputs import AuditInputs
-from sundog.auditing.candidates import make_folds
+from sundog.auditing.candidates import make_control_folds, make_folds
 from sundog.auditing.finding import Finding, Verdict, reach_verdict
 from sundog.auditing.membership import MembershipResults, run_attacks
 from sundog.auditing.similarity import measure_similarity
@@ -54,7 +54,15 @@ def audit_membership(
     """
     promise = find_promise(inputs)
     folds = make_folds(inputs, seed)
-    results = run_attacks(attacks, folds, delta=promise.delta, seed=seed, progress=progress, failure=failure)
+    results = run_attacks(
+        attacks,
+        folds,
+        delta=promise.delta,
+        seed=seed,
+        progress=progress,
+        failure=failure,
+        control_folds=make_control_folds(inputs, seed),
+    )
     progress("similarity", 1.0)
     held, members, nonmembers = inputs.held.synthetic, inputs.members, inputs.nonmembers
     return MembershipAudit(
@@ -106,7 +114,7 @@ def judge_membership(results: MembershipResults, promise: Promise, *, failure: f
     if best is not None and bound > 0:
         details |= {"attack": best.name, "guesses": best.bound.guesses, "right": best.bound.right}
     summary = _summarise(results, promise, verdict)
-    return Finding("membership", summary, bound, promise.epsilon, promise.delta, verdict, details)
+    return Finding("membership", summary, bound, promise.epsilon, promise.delta, verdict, details, results.provable)
 
 
 def _summarise(results: MembershipResults, promise: Promise, verdict: Verdict) -> str:

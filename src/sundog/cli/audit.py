@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _AUDIT_HELP = "membership, replay, canaries, game or all; can be repeated. By default all that apply and are quick."
 
+_SEED_HELP = "The same seed gives the same figures, except for canaries, whose noise is fresh."
+
 
 def run(
     synthetic: Annotated[str, typer.Argument(help="A .sundog file, or synthetic records of any tool.")],
@@ -43,7 +45,7 @@ def run(
     n: Annotated[int | None, typer.Option("-n", min=1, help="How many records to draw from a release.")] = None,
     rows: Annotated[int | None, typer.Option(min=1, help="The most members and non-members to use.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Use 5,000 members and few repeated fits only.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same figures.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help=_SEED_HELP)] = 0,
     publish: Annotated[float | None, typer.Option(help="The ε to spend on figures that may be published.")] = None,
     ledger: Annotated[Path | None, typer.Option(help="The ledger of the real data to charge.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
@@ -78,14 +80,11 @@ def run(
 
 
 def _show(found: Audit, out: Path | None, as_json: bool) -> int:
-    """Print the figures, as JSON or as text with a note that they are private; return the exit code."""
-    from sundog.auditing.audit_result import PRIVATE
-
+    """Print the figures, as JSON or as text, both of which say that they are private; return the exit code."""
     if as_json:
         say_json(found.to_dict())
     else:
         say(found.to_text())
-        note(PRIVATE)
         if out is not None:
             note(f"{out}: the whole report")
     return 1 if found.is_violated else 2 if found.is_unusable else 0

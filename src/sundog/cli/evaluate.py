@@ -15,6 +15,7 @@ import typer
 
 from sundog.cli.console import note, say, say_json, show_progress
 from sundog.cli.streams import Format, resolve_sources
+from sundog.errors import ArgumentError
 
 if TYPE_CHECKING:
     from sundog.auditing.audit_result import Audit
@@ -94,10 +95,12 @@ def note_published(published: Measures, price: str) -> None:
 
 
 def refuse_page(out: Path | None, inputs: Mapping[str, Any]) -> None:
-    """Raise if the page cannot be written, or would replace an input or anything but a report of sundog."""
+    """Raise if the page cannot be written, is no .html file, or would replace anything but a report of sundog."""
     from sundog.evaluation.report.markup import is_report
     from sundog.files import refuse_output
 
+    if out is not None and out.suffix.lower() != ".html":
+        raise ArgumentError(f"{out}: a report is one .html file; choose such a name")
     refuse_output(out, inputs, replaces=is_report, fix="it is not a report of sundog; choose another name")
 
 

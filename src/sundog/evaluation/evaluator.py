@@ -26,7 +26,7 @@ from sundog.progress import Progress, silent
 from sundog.release.certificate import Certificate
 
 if TYPE_CHECKING:
-    from sundog.evaluation.publication import Publication
+    from sundog.evaluation.publication import Publication, describe_price
     from sundog.evaluation.report.claims import ClaimVerdict
 
 Part = Callable[[Comparison], Section]
@@ -347,9 +347,7 @@ def _add_published(report: Report, inputs: Inputs, publication: Publication) -> 
     tested = 0 if inputs.held_out is None else len(inputs.held_out)
     right = {name: round(report.measures[name].value * tested) for name in publication.models}
     found = publication.measure(inputs.real, inputs.comparison.synthetic, right, tested)
-    budget = publication.run.budget
-    price = f"The published figures cost ε = {budget.epsilon:g} (δ = {budget.delta:.2g}) of the ledger."
-    return replace(report, published=found, notes=(*report.notes, price))
+    return replace(report, published=found, notes=(*report.notes, describe_price(publication.run.budget)))
 
 
 def _describe_run(inputs: Inputs) -> dict[str, str | int | float | None]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sundog.data.columns import Form, Scale
+from sundog.data.drafting.draft import draft
 from sundog.data.reading.database import hide_password, hide_secrets, is_url
 from sundog.data.reading.read import encode, read
 from sundog.data.records import Records, concatenate
@@ -175,13 +176,13 @@ def describe_source(synthetic: Any) -> str:
 # --- real data ----------------------------------------------------------------------------------------------------
 
 
-def choose_schema(release: Release | None, schema: Schema | None, real: Any) -> Schema:
-    """Return the schema of the release, or the given one, or else one drafted from the real data."""
+def choose_schema(release: Release | None, schema: Schema | None, *real: Any) -> Schema:
+    """Return the schema of the release, or the given one, or else one drafted from all real data."""
     if release is not None:
         if schema is not None:
             raise SchemaError("a release has its own schema; leave out the other one")
         return release.schema
-    return Schema.draft(real) if schema is None else schema
+    return draft(real[0], others=real[1:]) if schema is None else schema
 
 
 @contextmanager

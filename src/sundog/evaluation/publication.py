@@ -20,10 +20,11 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SundogError
 from sundog.evaluation.measure import Measure, Measures, measure_share
+from sundog.evaluation.report.number_text import format_power
 from sundog.evaluation.total_variation import compute_total_variation
 from sundog.privacy.calibration import find_smallest_noise
 from sundog.privacy.events import Charge
-from sundog.privacy.ledger import Ledger
+from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.mechanisms import Histogram, compute_histogram_charge, noisy_histograms
 from sundog.release.release import Release
 
@@ -92,6 +93,15 @@ class Publication:
         found: Measures = {"fidelity.tvd_1way": _average_intervals(distances)}
         answers = zip(self.models, noisy[len(columns) :], deviations[len(columns) :], strict=True)
         return found | {name: measure_noisy_share(each, deviation) for name, each, deviation in answers}
+
+
+def describe_price(budget: Budget) -> str:
+    """Return what published figures cost.
+
+    >>> describe_price(Budget(0.5, 1e-6))
+    'The published figures cost ε = 0.5 (δ = 10⁻⁶) of the ledger.'
+    """
+    return f"The published figures cost ε = {budget.epsilon:g} (δ = {format_power(budget.delta)}) of the ledger."
 
 
 def _find_bins(schema: Schema) -> dict[str, Bins]:

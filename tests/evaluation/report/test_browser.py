@@ -226,3 +226,17 @@ def test_it_prints(name: str, files: dict[str, Path], plain: Page) -> None:
     assert printed.count(b"/Type /Page\n") >= 2
     plain.set_viewport_size({"width": 673, "height": 987})  # what margins leave of A4
     assert visit.ask("document.documentElement.scrollWidth") <= 673
+
+
+@pytest.mark.parametrize(("width", "whole"), [(1200, {"Findings", "All attacks and controls"}), (390, {"Findings"})])
+def test_tables_of_an_audit_are_not_cut_off(
+    width: int, whole: set[str], browser: Browser, files: dict[str, Path]
+) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 844})
+    page.goto(files["broken audit"].as_uri())
+    found = page.evaluate(
+        "[...document.querySelectorAll('.scroller')]"
+        ".map(each => [each.getAttribute('aria-label'), each.scrollWidth - each.clientWidth])"
+    )
+    page.close()
+    assert whole <= {name for name, beyond in found if beyond <= 0}

@@ -30,7 +30,7 @@ from sundog.auditing.tradeoff_curve import compute_gaussian_mu, compute_tradeoff
 from sundog.data.reading.read import encode, read
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.errors import ArgumentError, SchemaError, SundogError
+from sundog.errors import ArgumentError, BudgetExceededError, NotApplicableError, SchemaError, SundogError
 from sundog.fit.request import choose_configuration
 from sundog.fit.rule_check import drop_derived
 from sundog.models.configuration import Configuration
@@ -171,7 +171,11 @@ class _Twin:
     def _score_tables(self, included: Bools) -> Floats:
         """Fit a widened table."""
         table = TableCanaries(self.records, len(included))
-        self.configuration.check(table.schema)
+        widened = table.schema
+        try:
+            self.configuration.check(widened)
+        except SundogError as error:
+            raise NotApplicableError(f"the table cannot be widened: {error}") from None
         model = self._fit(table.plant(included), self.context)
         return table.score(getattr(model, "components", [model]))
 
@@ -180,7 +184,7 @@ class _Twin:
         planted = GradientCanaries(included, rng)
         self._fit(self.records, replace(self.context, canaries=planted))
         if not planted.steps:
-            raise SundogError(
+            raise NotApplicableError(
                 f"model {self.configuration.name!r} has neither marginals nor a training to plant canaries in"
             )
         return planted.scores
@@ -188,7 +192,10 @@ class _Twin:
     def _fit(self, records: Records, context: FitContext) -> Model:
         kind = get_model(self.configuration.name)
         count = _count(self.records)
-        plan = kind.plan(records.schema, self.ledger.budget, self.configuration, already=[], records=count)
+        try:
+            plan = kind.plan(records.schema, self.ledger.budget, self.configuration, already=[], records=count)
+        except BudgetExceededError as error:  # nothing is spent yet: only a refused charge breaks a promise
+            raise NotApplicableError(f"the twin cannot be planned: {error}") from None
         return kind.fit(records, plan, self.ledger, context)
 
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from sundog.errors import SundogError
+from sundog.errors import NotApplicableError
 from sundog.training.batches.examples import Batch, Examples
 from sundog.training.batches.poisson import Index
 from sundog.training.batches.stacked_examples import StackedExamples
@@ -58,7 +58,7 @@ class Weights:
         ends = np.cumsum([layer.weight.numel() for layer in layers])
         total = int(ends[-1]) if layers else 0
         if total < count:
-            raise SundogError(
+            raise NotApplicableError(
                 f"canaries: the network has {total:,} weights in linear layers, and each canary needs one; plant "
                 "fewer, or widen the network"
             )
@@ -194,9 +194,11 @@ class GradientCanaries:
     ) -> tuple[CanaryStep, CanaryExamples]:
         """Return the step and the examples with canaries among them."""
         if not isinstance(step, PrivateStep):
-            raise SundogError("canaries are planted in a training on the processor; choose device cpu")
+            raise NotApplicableError("canaries are planted in a training on the processor; choose device cpu")
         if isinstance(examples, StackedExamples):
-            raise SundogError("canaries cannot be planted in a mixture of networks; audit one of them, or its tables")
+            raise NotApplicableError(
+                "canaries cannot be planted in a mixture of networks; audit one of them, or its tables"
+            )
         weights = Weights.draw(step.module, step.groups, len(self._included), self._rng)
         group = weights.find_groups(step.groups)
 

@@ -22,7 +22,7 @@ from sundog.data.bins import make_bins
 from sundog.data.columns import CategoricalColumn, Form
 from sundog.data.records import Records, stack_codes
 from sundog.data.schema import Schema
-from sundog.errors import SundogError
+from sundog.errors import NotApplicableError
 
 Floats = npt.NDArray[np.float64]
 
@@ -67,7 +67,7 @@ class TableCanaries:
             values = [str(cell) for cell in range(column.bin_count + self.canaries)] if name in self._names else []
             columns[name] = CategoricalColumn(values=tuple(values)) if values else column
         if not set(columns) & set(self._names):
-            raise SundogError("canaries need a private column with one value a record; the schema has none")
+            raise NotApplicableError("canaries need a private column with one value a record; the schema has none")
         target = self.records.schema.target
         changed = {"columns": columns, "rules": (), "target": target if target in columns else None}
         return self.records.schema.model_copy(update=changed)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 from sundog.auditing.canaries.canary_audit import OF_MARGINALS, CanaryFinding, audit_with_canaries
-from sundog.auditing.finding import Finding, Verdict
+from sundog.auditing.finding import Finding, Verdict, describe_bound
 from sundog.auditing.fit_audit import FitAudit, RepeatedFit
 from sundog.auditing.fit_recipe import FitRecipe
-from sundog.evaluation.report.number_text import format_power
 
 
 class TwinAudit(FitAudit):
@@ -50,8 +50,8 @@ def _conclude(found: CanaryFinding, members: int) -> Finding:
     guesses = found.guesses
     summary = (
         f"{guesses.correct:,} of {guesses.guesses:,} guesses about {guesses.canaries:,} canaries are right, which "
-        f"{'refutes' if found.refutes else 'does not contradict'} the curve of what the twin was charged; proven is "
-        f"ε ≥ {found.epsilon_bound:.2f} at δ = {format_power(found.delta)}."
+        f"{'refutes' if found.refutes else 'does not contradict'} the curve of what the twin was charged; "
+        f"{describe_bound(found.steinke_bound, found.delta)} (ε ≥ {found.epsilon_bound:.2f} if the noise is Gaussian)."
     )
     details = {
         "members": members,
@@ -64,4 +64,14 @@ def _conclude(found: CanaryFinding, members: int) -> Finding:
         "confidence": found.confidence,
     }
     verdict = Verdict.BROKEN if found.refutes else Verdict.HOLDS
-    return Finding(TwinAudit.name, summary, found.epsilon_bound, found.epsilon, found.delta, verdict, details)
+    best = replace(guesses, correct=guesses.guesses)
+    return Finding(
+        TwinAudit.name,
+        summary,
+        bound=found.steinke_bound,
+        promise=found.epsilon,
+        delta=found.delta,
+        verdict=verdict,
+        details=details,
+        provable=best.bound_epsilon(delta=found.delta, confidence=found.confidence),
+    )

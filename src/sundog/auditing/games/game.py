@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sundog.auditing.epsilon_bounds import MuEstimate, bound_epsilon, bound_epsilon_at_threshold, estimate_mu
+from sundog.auditing.epsilon_bounds import MuEstimate, bound_corrected_epsilon, bound_epsilon, estimate_mu
 from sundog.auditing.error_test import Errors, choose_thresholds, compute_corrected_p_value, count_errors
 from sundog.auditing.tradeoff_curve import compute_gaussian_mu, compute_tradeoff_curve
 from sundog.privacy.events import Charge
@@ -75,8 +75,8 @@ class GameResult:
         runs: how many there were, with the record and without it.
         delta: at which all ε are stated.
         promise: ε of what was charged.
-        lower_bound: the ε that was proven.
-        threshold_bound: the ε that Clopper and Pearson's bounds prove at one threshold, for comparison.
+        lower_bound: the ε that was proven if only the scale of the noise may be wrong.
+        threshold_bound: the ε that Clopper and Pearson's bounds prove at the best threshold, whatever the mechanism.
         promised_mu: μ of the Gaussian mechanism with the promised ε.
         mu: the estimate of μ by the first attack, with its interval. Nothing is proven by it.
         p_value: the probability of errors as rare as those that were counted, if the promise holds.
@@ -182,14 +182,13 @@ def judge_scores(name: str, scores: Scores, *, delta: float = 1e-5, confidence: 
     found = count_all_errors(scores)
     p_value = compute_promise_p_value(scores)
     promise = compute_fit_epsilon(scores.charges, delta=delta)
-    level = 1 - (1 - confidence) / len(found)
     return GameResult(
         name=name,
         runs=len(scores.absent) + len(scores.present),
         delta=delta,
         promise=promise,
         lower_bound=bound_epsilon(found, scores.charges, delta=delta, confidence=confidence),
-        threshold_bound=max(bound_epsilon_at_threshold(each, delta=delta, confidence=level) for each in found),
+        threshold_bound=bound_corrected_epsilon(found, delta=delta, confidence=confidence),
         promised_mu=compute_gaussian_mu(epsilon=promise, delta=delta),
         mu=estimate_mu(scores.absent[:, 0], scores.present[:, 0], confidence=confidence),
         p_value=p_value,

@@ -39,10 +39,19 @@ _SHORT_HEADS = {
     "top_accuracy": "Members among the top 100",
     "advantage": "Advantage",
 }
+_FINDING_HEADS = (
+    "Audit",
+    "Verdict",
+    "ε is at least",
+    "Could prove at most",
+    "ε is promised to be at most",
+    "at a δ of",
+)
 _READING = (
     "Each attack scores members and non-members without knowing which is which. An attack that learns nothing has an "
-    "area of ½, finds as many members as it raises false alarms, and has no advantage. Ranges are 95% intervals of "
-    "single figures; the bounds on ε hold for all attacks together."
+    "area of ½, finds as many members as it raises false alarms, and has no advantage. Run again on members alone, of "
+    "whom a half play the non-members, every sound attack has an area of about ½. Ranges are 95% intervals of single "
+    "figures; the bounds on ε hold for all attacks together."
 )
 _SIMILARITY = (
     "Reports on synthetic data often show that it is no nearer to its training data than to other data, and conclude "
@@ -52,8 +61,9 @@ _SIMILARITY = (
     "near to them: through a marginal, a category that nobody else has, or the weights of a model."
 )
 _SHARED = (
-    "A correct release is accused in at most 5% of audits, by all findings together. Attacks on membership look at "
-    "what was released; the other audits repeat its fit, and look at the program that made it."
+    "A correct release is accused in at most 5% of audits, by all findings together, if who was a member was a matter "
+    "of chance. Attacks on membership look at what was released; the other audits repeat its fit, and look at the "
+    "program that made it."
 )
 _EVIDENCE = (
     "An attack that finds members proves a leak. Attacks that find none prove nothing: others may. Only the "
@@ -95,23 +105,8 @@ def _keep_together(words: str) -> str:
 
 
 def _render_findings(findings: Sequence[Finding]) -> Html:
-    heads = ("Audit", "Verdict", "ε is at least", "ε is promised to be at most", "at a δ of")
-    rows = [
-        tag(
-            "tr",
-            tag("th", finding.name, scope="row"),
-            tag("td", finding.verdict.value),
-            tag(
-                "td",
-                "–" if finding.bound == 0 else tag("span", f"{finding.bound:.2f}", class_="value"),
-                class_="number",
-            ),
-            tag("td", "–" if finding.promise is None else f"{finding.promise:.3g}", class_="number"),
-            tag("td", format_power(finding.delta), class_="number"),
-        )
-        for finding in findings
-    ]
-    table = _render_table("Findings", heads, rows, "comparison")
+    rows = [_render_finding(finding) for finding in findings]
+    table = _render_table("Findings", _FINDING_HEADS, rows, "findings")
     found = [
         tag("li", tag("strong", f"{finding.name.capitalize()}."), " ", _keep_together(finding.summary))
         for finding in findings
@@ -120,17 +115,36 @@ def _render_findings(findings: Sequence[Finding]) -> Html:
     return tag("section", tag("h2", "Findings"), tag("ul", *found), table, shared)
 
 
+def _render_finding(finding: Finding) -> Html:
+    """Render a row, which is a block of its own on a phone, where every figure has its heading."""
+    figures = (
+        "–" if finding.bound == 0 else tag("span", f"{finding.bound:.2f}", class_="value"),
+        "–" if finding.provable is None else f"{finding.provable:.2f}",
+        "–" if finding.promise is None else f"{finding.promise:.3g}",
+        format_power(finding.delta),
+    )
+    cells = [
+        tag("td", figure, class_="number", data_head=head)
+        for head, figure in zip(_FINDING_HEADS[2:], figures, strict=True)
+    ]
+    return tag("tr", tag("th", finding.name, scope="row"), tag("td", finding.verdict.value), *cells)
+
+
 def _render_membership(attacked: MembershipAudit, certificate: Certificate | None) -> list[Html]:
     return [_render_attacks(attacked.results, certificate), _render_similarity(attacked)]
 
 
 def _render_attacks(results: MembershipResults, certificate: Certificate | None) -> Html:
     rows = [_render_attack(result) for result in results.attacks]
-    control = tag("th", "Controls", scope="rowgroup", colspan=len(_SHORT_HEADS) + 3)
+    control = tag("th", "Controls", scope="rowgroup", colspan=len(_SHORT_HEADS) + 2)
     rows += [tag("tr", control, class_="group"), *map(_render_attack, (results.blind, results.random))]
-    heads = ("Attack", "ε is at least", *_SHORT_HEADS.values(), "Area between two halves of the members")
+    heads = ("Attack", "ε is at least", *_SHORT_HEADS.values())
     meanings = [tag("div", tag("dt", metric.label), tag("dd", metric.meaning)) for metric in METRICS.values()]
-    chance = f"{format_percent(results.share)} of the candidates are members."
+    count = len(_SHORT_HEADS) * len(results.attacks)
+    chance = (
+        f"Of these {count} intervals, about {round(count / 20)} miss the truth by chance. "
+        f"{format_percent(results.share)} of the candidates are members."
+    )
     return tag(
         "section",
         tag("h2", "Attacks"),
@@ -144,8 +158,13 @@ def _render_attacks(results: MembershipResults, certificate: Certificate | None)
 def _render_attack(result: AttackResult) -> Html:
     name = tag("details", tag("summary", result.name), tag("p", f"{result.description}."))
     cells = [_render_cell(result.measures[key]) for key in _SHORT_HEADS]
+    if result.control is not None:  # a line below the area
+        control = f"members alone: {result.control.measures['auc'].value:.3f}"
+        cells[0] = tag(
+            "td", render_measure(result.measures["auc"], 3), tag("span", control, class_="interval"), class_="number"
+        )
     bound = tag("td", tag("span", f"{result.bound.epsilon:.2f}", class_="value"), class_="number")
-    return tag("tr", tag("th", name, scope="row"), bound, *cells, _render_cell(result.control["auc"]))
+    return tag("tr", tag("th", name, scope="row"), bound, *cells)
 
 
 def _render_cell(measure: Measure) -> Html:

@@ -25,8 +25,9 @@ CAPTION = (
     "bounds are shown, and of equal ones those that find most at 1% false alarms."
 )
 ALLOWED = (
-    " No attack on a single record can stay above the thick line, which follows from the charges of the certificate; "
-    "a curve of many records may cross it by chance."
+    " No attack on a single record can stay above the thick line, which follows from the charges of the certificate. "
+    "The curves are of samples, without their intervals: they may cross it by chance, mostly on the left, where few "
+    "records are."
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from sundog.data.drafting.rule_suggestions import suggest_rules
 from sundog.data.reading import csv_file, tables
 from sundog.data.reading.read import encode, open_source, read
 from sundog.data.reading.source import BARE, Source, Values
+from sundog.data.records import stack_codes
 from sundog.data.schema import Schema
 from sundog.errors import DataError
 
@@ -32,13 +34,14 @@ _RULES_FOUND = (
 NULLS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
 
 
-def draft(data: Any, name: str | None = None, *, suggest: bool = False) -> Schema:
+def draft(data: Any, name: str | None = None, *, suggest: bool = False, others: Sequence[Any] = ()) -> Schema:
     """Draft a schema from data; its bounds and categories are copied from the records.
 
     Args:
         data: a path, or any other source that `read` accepts.
         name: what to call the data in messages.
         suggest: whether to suggest rules between columns that all records satisfy.
+        others: further records with the same columns, whose values the bounds and categories must cover, too.
 
     >>> import pandas as pd
     >>> with warnings.catch_warnings(action="ignore"):
@@ -50,6 +53,8 @@ def draft(data: Any, name: str | None = None, *, suggest: bool = False) -> Schem
     source, delimiter = _open(data)
     where = name or source.name
     loaded = _load_columns(source, where)
+    for other in others:
+        loaded = _join_columns(loaded, _load_columns(further := _open(other)[0], further.name))
     nulls = _find_nulls(loaded.values()) if source.nulls else []
     guesses = {
         key: _guess(key, tables.nullify(read, nulls) if isinstance(read, pa.ChunkedArray) else read, bool(source.nulls))
@@ -132,6 +137,25 @@ def _load_columns(source: Source, where: str) -> dict[str, Values]:
         _warn(f"{where}: column {key!r} holds {kind}, for which there is no column type; it is left out")
         del found[key]
     return found
+
+
+def _join_columns(columns: dict[str, Values], others: dict[str, Values]) -> dict[str, Values]:
+    """Return the columns with the values of others below; those that do not fit are left as they are.
+
+    Whoever reads the others with the schema is told what does not fit.
+    """
+    joined = dict(columns)
+    for key in columns.keys() & others.keys():
+        with suppress(pa.ArrowException, ValueError):
+            joined[key] = _join_values(columns[key], others[key])
+    return joined
+
+
+def _join_values(values: Any, others: Any) -> Values:
+    if isinstance(values, pa.ChunkedArray):
+        tables = [pa.table({"": each}) for each in (values, others)]
+        return pa.concat_tables(tables, promote_options="permissive").column(0)
+    return stack_codes([values, others])
 
 
 def _get_type(values: Any) -> Any:
