@@ -150,7 +150,7 @@ def _replay(
         is_cut = fitted >= _FEWEST and elapsed > seconds
         if is_cut or fitted == most:
             break
-        progress(f"replay: neighbour {fitted + 1}", max(fitted / (most or math.inf), min(1.0, elapsed / seconds)))
+        progress(f"replay: neighbour {fitted + 1}", fitted / (most or math.inf))
         recording = recordings.setdefault(id(pair.without), _Recording(pair.without))
         replayed = recording.replay(pair, source.make, subject)
         if replayed is None:
