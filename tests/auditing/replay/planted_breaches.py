@@ -90,7 +90,7 @@ def impute_by_mean(patch: Patch) -> None:
     def encode(column: IntegerColumn, values: Any, *, where: str) -> Any:
         codes = own(column, values, where=where)
         missing = codes == column.size - 1
-        return np.where(missing, codes[~missing].mean(), codes).astype(column.dtype)
+        return np.where(missing, codes[~missing].sum() / max(1, (~missing).sum()), codes).astype(column.dtype)
 
     patch.setattr(IntegerColumn, "encode", encode)
 
