@@ -20,6 +20,7 @@ from sundog.auditing.fit_recipe import FitRecipe
 from sundog.auditing.games import game_audit
 from sundog.auditing.games.game import ChargeDependenceError
 from sundog.auditing.membership import FAILURE
+from sundog.auditing.report.fit_audit_sections import render_fit_audit
 from sundog.data.reading.read import encode, read
 from sundog.data.schema import Schema
 from sundog.errors import ArgumentError, DataError, SundogError
@@ -132,10 +133,32 @@ def test_a_correct_fit_is_not_accused(name: str, case: str) -> None:
 def test_members_of_any_source_are_replayed_as_values() -> None:
     labels = np.array(IMAGES["label"])
     release = Synthesizer("independent", delta=1e-6).fit(IMAGES["image"], LABELLED, labels=labels).release_
-    assert repeat("replay", release, IMAGES["image"], labels=labels).verdict is Verdict.HOLDS
+    found = repeat("replay", release, IMAGES["image"], labels=labels)
+    assert found.verdict is Verdict.HOLDS
+    assert found.details["not_tried"] == [
+        "how members are read from their source: replay was of their values, as their labels are not part of them"
+    ]
     sets = make_material("sets", rows=60)
     release = Synthesizer("independent", delta=1e-6).fit(sets.members, sets.schema).release_
     assert repeat("replay", release, sets.members).verdict is Verdict.HOLDS  # a sparse matrix
+
+
+def test_that_values_are_replayed_instead_of_the_source_is_said() -> None:
+    """If a fit of the source fails, its values are replayed; the page and the list of what was not tried say so."""
+    release, members = make_release(), make_table(np.random.default_rng(100), 300)
+    records = encode(read(members, release.schema), release.schema)
+    recipe = FitRecipe(release, {})
+    found, as_values = (
+        AUDITS["replay"].run(RepeatedFit(recipe, source, None, records, True, 0, silent), failure=0.01)
+        for source in (members, members.assign(age=1000))
+    )
+    assert found.details["replayed_as_given"]
+    assert not found.details["not_tried"]
+    assert as_values.verdict is Verdict.HOLDS
+    assert as_values.summary.endswith("Their values were replayed, not the source that holds them.")
+    (line,) = as_values.details["not_tried"]
+    assert "replay was of their values, as the run to replay fails: DataError: " in line
+    assert "how their source is read was not looked at" in str(render_fit_audit(as_values))
 
 
 def test_canaries_that_have_no_place_are_said_to_have_none() -> None:

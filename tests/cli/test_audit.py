@@ -59,7 +59,8 @@ def test_a_release_that_holds_ends_with_zero(sundog: Sundog) -> None:
         f"\n{stage}: " in called.err for stage in ("attack likelihood", "replay", "canaries", "game")
     )  # progress
     assert all(f"{name}: " in called.out for name in ("Membership", "Replay", "Canaries", "Game"))
-    assert "\n  replay     4 neighbours compared, " in called.out
+    assert "\n  replay     30 neighbours compared, " in called.out
+    assert "Compared were: extreme values 2, copies 2, other spellings of valid values " in called.out
     assert "is promised at δ = 10⁻⁹" in called.out
     assert called.out.count("charged ε = 1 at δ = 10⁻⁶") == 2  # canaries and game
 

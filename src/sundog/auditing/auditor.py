@@ -201,6 +201,7 @@ def _list_untried(untried: Mapping[str, str], release: Release | None, repeated:
         found.append("what is different on a GPU, where the release was fitted: repeated fits run on the processor")
     if any(finding.details.get("learned_schema_again") is False for finding in repeated):
         found.append("how the schema was learned: a few members are too few to learn it again")
+    found += [each for finding in repeated for each in finding.details.get("not_tried", ())]
     return found
 
 

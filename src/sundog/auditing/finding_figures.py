@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sundog.auditing.finding import Finding
+from sundog.auditing.replay.neighbour_counts import describe_counts
 from sundog.evaluation.report.number_text import format_power
 
 _WIDTH = 9  # of a name
@@ -16,8 +17,10 @@ def list_figures(finding: Finding) -> list[str]:
 
     >>> from sundog.auditing.finding import Verdict
     >>> figures = {"neighbours": 12, "refused": 0, "draws": 504, "differences": 0, "first_differences": []}
+    >>> figures["kinds"] = {"extreme values": 2, "copies": 10}
     >>> list_figures(Finding("replay", "", 0.0, 1.0, 1e-6, Verdict.HOLDS, figures))
-    ['  replay     12 neighbours compared, 0 refused, 504 draws, 0 differences']
+    ['  replay     12 neighbours compared, 0 refused, 504 draws, 0 differences', \
+'             Compared were: extreme values 2, copies 10.']
     """
     write = _WRITERS.get(finding.name)
     lines = [] if write is None or not finding.details else write(finding, finding.details)
@@ -29,7 +32,7 @@ def _write_replay(_: Finding, figures: Mapping[str, Any]) -> list[str]:
         f"{figures['neighbours']} neighbours compared, {figures['refused']} refused, {figures['draws']:,} draws, "
         f"{figures['differences']} differences"
     )
-    return [counted, *figures["first_differences"]]
+    return [counted, describe_counts(figures["kinds"]), *figures["first_differences"]]
 
 
 def _write_canaries(finding: Finding, figures: Mapping[str, Any]) -> list[str]:

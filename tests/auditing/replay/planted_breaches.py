@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.auditing.replay.replay_cases import AGE, CASES, COUNT, DECIMALS, QUICK, SETS, TABLE, Case, declare, train
+from tests.auditing.replay.replay_cases import CASES, COLUMNS, COUNT, DECIMALS, QUICK, SETS, TABLE, Case, declare, train
 from tests.data.test_records_alone import _share_a_scale
 
 from sundog.auditing.replay.neighbours import Pair
+from sundog.auditing.replay.values import Kind
 from sundog.data.columns.integer import IntegerColumn
 from sundog.data.records import Records
 from sundog.fit import fitting, stages
@@ -38,7 +39,7 @@ USUAL: dict[str, Any] = {"age": 40, "job": "a", "on": True}
 
 def add(table: dict[str, Any], place: int, **record: Any) -> Pair:
     """Return a pair with one more record."""
-    return Pair(f"{record}", table, (place,), (record,))
+    return Pair(f"{record}", table, (place,), (record,), Kind.EXTREME)
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def impute_by_mean(patch: Patch) -> None:
     def encode(column: IntegerColumn, values: Any, *, where: str) -> Any:
         codes = own(column, values, where=where)
         missing = codes == column.size - 1
-        return np.where(missing, codes[~missing].mean(), codes).astype(column.dtype)
+        return np.where(missing, codes[~missing].sum() / max(1, (~missing).sum()), codes).astype(column.dtype)
 
     patch.setattr(IntegerColumn, "encode", encode)
 
@@ -338,7 +339,7 @@ def group_by_exact_counts(patch: Patch) -> None:
     patch.setattr(learner.Learner, "__init__", begin)
 
 
-_DECIMALS = {"code": [Decimal("0.5"), Decimal("0.2")] * (COUNT // 2)}
+_DECIMALS = {**TABLE, "code": [Decimal("0.5"), Decimal("0.2")] * (COUNT // 2)}
 OLDEST = add(TABLE, COUNT, age=99, job="c", on=False)
 FIRST, LAST = add(TABLE, 0, **USUAL), add(TABLE, COUNT, **USUAL)
 OLDER = add(TABLE, COUNT // 2, age=90, job="a", on=True)  # by one year
@@ -350,7 +351,7 @@ BREACHES = {
     "domain from data": Breach(CASES["independent"], take_domain_from_data, "order of draws", OLDEST),
     "scaled by the largest": Breach(CASES["independent"], scale_by_largest, "encoding of column 'age'", OLDEST),
     "missing values replaced by the mean": Breach(
-        Case({"age": [None, 20, 31] * (COUNT // 3)}, declare({"age": AGE}), "independent"),
+        Case({"age": [None, 20, 31] * (COUNT // 3)}, declare({"age": COLUMNS["age"]}), "independent"),
         impute_by_mean,
         "encoding of column 'age'",
         add({"age": [None, 20, 31] * (COUNT // 3)}, 0, age=99),
@@ -386,9 +387,9 @@ BREACHES = {
     "measured without a charge": Breach(CASES["rbm"], count_without_charge, "before the first charge", FIRST),
     "groups by exact counts": Breach(PRECISE, group_by_exact_counts, "order of draws", FIRST),
     "one record re-encodes the others": Breach(
-        Case(_DECIMALS, declare({"code": DECIMALS}), "independent"),
+        Case(_DECIMALS, declare({**COLUMNS, "code": DECIMALS}), "independent"),
         _share_a_scale,  # values are spelled in the type that Arrow infers for all of them
         "encoding of column 'code'",
-        add(_DECIMALS, 0, code=Decimal("2.250")),
+        add(_DECIMALS, 0, **USUAL, code=Decimal("2.250")),
     ),
 }

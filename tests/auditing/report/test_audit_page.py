@@ -12,6 +12,7 @@ from tests.auditing.report.sample_audit import make_audit, make_broken_audit, ma
 from tests.evaluation.report.page_parser import PageParser
 from tests.evaluation.report.sample_report import HOSTILE
 
+from sundog.auditing.replay.neighbour_counts import describe_counts
 from sundog.auditing.report.audit_page import render_audit_page
 from sundog.evaluation.report.markup import is_report
 
@@ -64,6 +65,7 @@ def test_every_audit_that_repeats_a_fit_has_its_section(whole: str) -> None:
     assert f"at least {canaries.details['steinke_bound']:.2f}" in figures
     assert f"{game.details['runs']:,}" in figures
     assert "Nothing differs." in seen.find_texts("p")
+    assert any(describe_counts(replay.details["kinds"]) in text for text in seen.find_texts("p"))
     assert {"What guesses about canaries prove", "Errors of the attacker", "Strength of the attack"} <= set(
         seen.find_texts("h3")
     )

@@ -8,9 +8,11 @@ file's name or a message is found the first time it happens.
 
 from __future__ import annotations
 
+import math
 import tempfile
 import time
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +23,11 @@ import pyarrow as pa
 from scipy import sparse
 
 from sundog.auditing.replay.execution import Execution, FitSettings, PublicationSettings, Subject
-from sundog.auditing.replay.neighbours import Container, Pair, Table, list_pairs, to_table
+from sundog.auditing.replay.neighbours import Pair, list_pairs
 from sundog.auditing.replay.realised_noise import find_noise_faults
+from sundog.auditing.replay.sources import Container, Table, open_source
 from sundog.auditing.replay.transcript_comparison import Difference, compare_runs
+from sundog.auditing.replay.values import Kind
 from sundog.data.reading.read import Raw, encode, find_first_of_each, read
 from sundog.data.records import Records
 from sundog.data.schema import Schema
@@ -34,6 +38,8 @@ from sundog.release.release import Release
 
 Positions = npt.NDArray[np.int64]
 
+_FEWEST = 8  # neighbours to compare, however long it takes: two of each stream
+
 
 @dataclass(frozen=True)
 class ReplayResult:
@@ -41,26 +47,32 @@ class ReplayResult:
 
     Args:
         differences: what the released values do not explain; none for a correct fit.
-        tried: how many neighbours there were.
-        refused: how many of them were refused before anything was charged.
+        compared: how many neighbours of each kind were fitted and compared.
+        refused: how many others were refused before anything was charged.
         draws: how many draws were compared, over all neighbours.
-        seconds: what it took.
+        seconds: of the processor that it took.
+        is_cut: whether it ended because its time was over.
     """
 
     differences: tuple[Difference, ...]
-    tried: int
+    compared: Mapping[Kind, int]
     refused: int
     draws: int
     seconds: float
+    is_cut: bool = False
+
+    @property
+    def fitted(self) -> int:
+        """How many neighbours were compared."""
+        return sum(self.compared.values())
 
     @property
     def passed(self) -> bool:
         """Whether nothing differed in at least one neighbour that was fitted."""
-        return not self.differences and self.tried > self.refused
+        return not self.differences and self.fitted > 0
 
     def __str__(self) -> str:
-        fitted = self.tried - self.refused
-        shown = [f"neighbours compared: {fitted} ({self.draws} draws, {self.seconds:.1f} s)"]
+        shown = [f"neighbours compared: {self.fitted} ({self.draws} draws, {self.seconds:.1f} s)"]
         shown += [f"neighbours refused before anything was charged: {self.refused}"] if self.refused else []
         return "\n".join([*shown, *(map(str, self.differences) if self.differences else ["no difference"])])
 
@@ -71,6 +83,7 @@ def replay_fit(
     *,
     pairs: Iterable[Pair] | None = None,
     most: int | None = None,
+    seconds: float = math.inf,
     records: int | None = None,
     progress: Progress = silent,
     **settings: Any,
@@ -86,14 +99,15 @@ def replay_fit(
         data: the path of a csv or parquet file, a DataFrame, a mapping of columns, or the array or list of the only
             column.
         schema: of the records.
-        pairs: the neighbours; by default extremes, missing values, values of other types, copies and removals.
-        most: the largest number of neighbours.
+        pairs: the neighbours; by default extremes, missing values, other spellings and types, copies and removals.
+        most: how many neighbours to compare at most; those that are refused do not count.
+        seconds: of the processor, after which it stops, but not before eight neighbours were compared.
         records: the most records to use, from the first on.
         progress: is called with the neighbour that is compared.
         settings: further ones of `FitSettings`.
     """
     subject = FitSettings(Schema.of(schema), **settings)
-    return _replay(subject, data, pairs, most, records=records, progress=progress)
+    return _replay(subject, data, pairs, most, seconds=seconds, records=records, progress=progress)
 
 
 def replay_publication(
@@ -106,7 +120,7 @@ def replay_publication(
         release: of these records.
         epsilon: what the figures cost.
         pairs: the neighbours.
-        most: the largest number of neighbours.
+        most: how many neighbours to compare at most; those that are refused do not count.
     """
     return _replay(PublicationSettings(release, epsilon), data, pairs, most)
 
@@ -117,29 +131,35 @@ def _replay(
     pairs: Iterable[Pair] | None,
     most: int | None,
     *,
+    seconds: float = math.inf,
     records: int | None = None,
     progress: Progress = silent,
 ) -> ReplayResult:
-    started = time.perf_counter()
+    started = time.process_time()  # so that a busy machine compares as many
     schema = subject.schema
     if any(column.public for column in schema.columns.values()):
         raise ArgumentError("a schema with public columns has other neighbours; leave out `public: true` to replay it")
-    table, container = to_table(data, schema, records=records)
+    source = open_source(data, schema, records=records)
     found: list[Difference] = []
-    tried = refused = draws = 0
+    compared: Counter[Kind] = Counter()
+    refused = draws = 0
+    is_cut = False
     recordings: dict[int, _Recording] = {}
-    chosen = list(list_pairs(table, schema, most=most, seed=subject.seed) if pairs is None else pairs)
-    for number, pair in enumerate(chosen):
-        progress(f"replay: neighbour {number + 1} of {len(chosen)}", number / len(chosen))
+    for pair in list_pairs(source, schema, seed=subject.seed) if pairs is None else pairs:
+        fitted, elapsed = compared.total(), time.process_time() - started
+        is_cut = fitted >= _FEWEST and elapsed > seconds
+        if is_cut or fitted == most:
+            break
+        progress(f"replay: neighbour {fitted + 1}", fitted / (most or math.inf))
         recording = recordings.setdefault(id(pair.without), _Recording(pair.without))
-        replayed = recording.replay(pair, container, subject)
+        replayed = recording.replay(pair, source.make, subject)
         if replayed is None:
             continue
-        tried += 1
+        compared[pair.kind] += not replayed.refused
         refused += replayed.refused
         draws += replayed.draws
         found += replayed.differences
-    return ReplayResult(tuple(found), tried, refused, draws, time.perf_counter() - started)
+    return ReplayResult(tuple(found), dict(compared), refused, draws, time.process_time() - started, is_cut)
 
 
 @dataclass(frozen=True)
@@ -165,7 +185,7 @@ class _Recording:
             self._run = self._record(container, subject)
             found += [Difference("nothing", *fault) for fault in find_noise_faults(self._run.transcript)]
         if self._run.error is not None:
-            if pair.is_removal and not self._run.transcript.events:
+            if pair.kind is Kind.REMOVAL and not self._run.transcript.events:
                 return _Replayed(found, True, 0)  # such as a table that is empty without the record
             raise SundogError(f"the run to replay fails: {self._run.error}")
         with tempfile.TemporaryDirectory() as folder:

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 from sundog.auditing.finding import Finding, Verdict
 from sundog.auditing.fit_audit import FitAudit, RepeatedFit
 from sundog.auditing.fit_recipe import FitRecipe
-from sundog.auditing.replay.neighbours import Table, to_table
 from sundog.auditing.replay.replay import ReplayResult, replay_fit
+from sundog.auditing.replay.sources import Table, open_source
+from sundog.auditing.replay.values import Kind
 from sundog.data.columns import Form
 from sundog.data.records import Records
 from sundog.data.schema import Schema
@@ -16,7 +17,8 @@ from sundog.errors import ArgumentError, SundogError
 from sundog.untrusted_text import to_one_line
 
 _MEMBERS, _EPOCHS = 300, 2  # that are fitted, and passes over them by networks
-_NEIGHBOURS, _QUICK_NEIGHBOURS = 12, 4
+_NEIGHBOURS, _QUICK_NEIGHBOURS = 100, 30  # to compare
+_SECONDS, _QUICK_SECONDS = 120, 15  # of the processor, after which no further neighbour is compared
 _LISTED = 20  # differences
 
 
@@ -33,32 +35,40 @@ class ReplayAudit(FitAudit):
         return None
 
     def run(self, fit: RepeatedFit, *, failure: float) -> Finding:  # noqa: ARG002  nothing is left to chance
-        """Replay the fit, and the learning of the schema if a few members suffice for it."""
+        """Replay the fit: of the members as they were given if possible, and with a learned schema learned again.
+
+        What a few members do not suffice for is left out, the learning before the source; the finding says so.
+        """
         whole, declared = fit.recipe.release.schema, fit.recipe.undo_learning()
-        values = _decode(fit.members.take(slice(_MEMBERS)))
-        attempts = [(_choose_data(fit, values), declared), (values, declared), (values, whole)]
-        for place, (data, schema) in enumerate(attempts):
+        obstacle = _find_source_obstacle(fit)
+        schemas = [declared] if declared == whole else [declared, whole]
+        attempts = [(given, schema) for given in (True, False) for schema in schemas if obstacle is None or not given]
+        for is_given, schema in attempts:
+            data = fit.source if is_given else _decode(fit.members.take(slice(_MEMBERS)))
             try:
                 found = _replay(fit, data, schema)
-            except SundogError:
-                if place == len(attempts) - 1:
+            except SundogError as error:
+                if (is_given, schema) == attempts[-1]:
                     raise
+                if is_given:
+                    obstacle = str(error)
             else:
                 break
-        if found.tried == found.refused:
+        if not found.fitted:
             raise SundogError("all neighbours were refused before anything was charged")
-        return _conclude(found, fit, learns=None if declared == whole else schema == declared)
+        learns = None if declared == whole else schema == declared
+        return _conclude(found, fit, learns=learns, obstacle=None if is_given else obstacle)
 
 
-def _choose_data(fit: RepeatedFit, values: Table) -> Any:
-    """Return the members as they were given if neighbours can be written so, or else their values."""
+def _find_source_obstacle(fit: RepeatedFit) -> str | None:
+    """Return why no neighbours can be made of the members as they were given, if so."""
     if fit.labels is not None:
-        return values
+        return "their labels are not part of them"
     try:
-        to_table(fit.source, fit.recipe.release.schema, records=1)
-    except ArgumentError:
-        return values
-    return fit.source
+        open_source(fit.source, fit.recipe.release.schema, records=1)
+    except ArgumentError as error:
+        return str(error)
+    return None
 
 
 def _decode(records: Records) -> Table:
@@ -88,26 +98,42 @@ def _replay(fit: RepeatedFit, data: Any, schema: Schema) -> ReplayResult:
         seed=fit.seed,
         records=_MEMBERS,
         most=_QUICK_NEIGHBOURS if fit.quick else _NEIGHBOURS,
+        seconds=_QUICK_SECONDS if fit.quick else _SECONDS,
         progress=fit.progress,
     )
 
 
-def _conclude(found: ReplayResult, fit: RepeatedFit, *, learns: bool | None) -> Finding:
+def _conclude(found: ReplayResult, fit: RepeatedFit, *, learns: bool | None, obstacle: str | None) -> Finding:
     differences = [to_one_line(str(each)) for each in found.differences]
-    compared, members = found.tried - found.refused, min(_MEMBERS, len(fit.members))
+    members, kinds = min(_MEMBERS, len(fit.members)), {kind.value: found.compared.get(kind, 0) for kind in Kind}
     what = "nothing but noisy sums differs" if not differences else f"{len(differences)} differences: {differences[0]}"
-    summary = (
-        f"{compared} neighbours of {members} members were fitted with the same noise, {found.draws:,} draws: {what}."
-    )
+    summary = f"{found.fitted} neighbours of {members} members were fitted with the same noise, "
+    summary += f"{found.draws:,} draws: {what}."
+    if obstacle is not None:
+        summary += " Their values were replayed, not the source that holds them."
     details = {
         "members": members,
-        "neighbours": compared,
+        "neighbours": found.fitted,
+        "kinds": kinds,
         "refused": found.refused,
         "draws": found.draws,
         "learned_schema_again": learns,
+        "replayed_as_given": obstacle is None,
+        "not_tried": _list_untried(found, obstacle),
         "differences": len(differences),
         "first_differences": differences[:_LISTED],
         "seconds": round(found.seconds, 2),
     }
     verdict = Verdict.BROKEN if differences else Verdict.HOLDS
     return Finding(ReplayAudit.name, summary, 0.0, fit.recipe.epsilon, fit.recipe.delta, verdict, details)
+
+
+def _list_untried(found: ReplayResult, obstacle: str | None) -> list[str]:
+    untried = []
+    if obstacle is not None:
+        untried.append(
+            f"how members are read from their source: replay was of their values, as {to_one_line(obstacle)}"
+        )
+    if found.is_cut:
+        untried.append(f"further neighbours: the time for replay was over after {found.seconds:.0f} seconds")
+    return untried

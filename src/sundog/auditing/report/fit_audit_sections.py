@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sundog.auditing.finding import Finding
+from sundog.auditing.replay.neighbour_counts import describe_counts
 from sundog.auditing.report.fit_audit_plots import list_game_plots, plot_canary_bounds
 from sundog.evaluation.report.markup import Html, tag
 from sundog.evaluation.report.number_text import format_power
@@ -15,9 +16,9 @@ from sundog.evaluation.report.svg import render_gallery
 _REPLAY = (
     "The fit was run on some of the members, and again on the same members and one more, or one fewer. Each time it "
     "was given the noisy results of the first run. Whatever differs nevertheless would reveal a record: an encoding, "
-    "a shape, a file name, a message. The exact sums must differ by no more than was paid for. Added were extreme and "
-    "missing values, copies, and values that a column does not declare."
+    "a shape, a file name, a message. The exact sums must differ by no more than was paid for."
 )
+_VALUES = " The values of these members were replayed: how their source is read was not looked at."
 _CANARIES = (
     "A twin of the fit was made, with artificial records among the members, each of which was included by a fair coin. "
     "An attacker who sees what the twin measured guesses which. The verdict is a test of the whole trade-off curve of "
@@ -40,6 +41,7 @@ def render_fit_audit(finding: Finding) -> Html | None:
 
 def _render_replay(finding: Finding) -> list[Html]:
     figures = finding.details
+    source = "" if figures["replayed_as_given"] else _VALUES
     differences = [tag("li", each) for each in figures["first_differences"]]
     left = figures["differences"] - len(differences)
     if left:
@@ -53,7 +55,7 @@ def _render_replay(finding: Finding) -> list[Html]:
     }
     return [
         tag("h2", "Replay"),
-        tag("p", _REPLAY, class_="reading"),
+        tag("p", f"{_REPLAY} {describe_counts(figures['kinds'])}{source}", class_="reading"),
         render_settings(known),
         tag("ul", *differences, class_="notes") if differences else tag("p", "Nothing differs.", class_="reading"),
     ]
