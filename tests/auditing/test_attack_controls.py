@@ -58,14 +58,13 @@ def make_inputs(rows: int = 400, *, people: int | None = None) -> AuditInputs:
 
 
 def attack_members(attack: Attack, inputs: AuditInputs) -> AttackResult:
-    given = {"delta": 1e-9, "seed": 0, "progress": silent}
     folds, again = make_folds(inputs, 0), make_control_folds(inputs, 0)
-    return run_attacks([attack], folds, control_folds=again, **given).attacks[0]
+    return run_attacks([attack], folds, delta=1e-9, seed=0, progress=silent, control_folds=again).attacks[0]
 
 
 def keep_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Show candidates as they were given: members first."""
-    right = candidates._make_fold
+    right: Any = candidates._make_fold
     monkeypatch.setattr(candidates, "_make_fold", lambda *given: right(*given[:-1], Unshuffled()))
 
 
@@ -111,7 +110,7 @@ def test_the_halves_are_members_alone_each_person_in_one_place() -> None:
     assert sum(int(fold.members.sum()) for fold in folds) == 50
     shown = pd.concat([pd.DataFrame(fold.records.codes) for fold in folds])
     whole = pd.DataFrame(inputs.members.records.codes)
-    names = list(whole)
+    names = [str(name) for name in whole]
     assert shown.sort_values(names).to_numpy().tolist() == whole.sort_values(names).to_numpy().tolist()
 
 

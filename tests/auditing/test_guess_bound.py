@@ -113,7 +113,7 @@ def test_candidates_that_are_not_guessed_about_do_not_count() -> None:
 @pytest.mark.parametrize("count", [1, 2])
 def test_no_guesses_prove_more_than_right_ones(count: int) -> None:
     rng = np.random.default_rng(0)
-    given = {"delta": 1e-9, "failure": 0.005, "count": count}
+    given: dict[str, Any] = {"delta": 1e-9, "failure": 0.005, "count": count}
     for share in (0.03, 0.5):
         members = rng.permutation(1000) < 1000 * share
         most = bound_right_guesses(members, **given).epsilon

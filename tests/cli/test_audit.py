@@ -213,14 +213,11 @@ def test_a_draft_that_does_not_fit_names_the_file_to_edit(sundog: Sundog, made: 
 
 
 def test_a_draft_covers_members_and_nonmembers(sundog: Sundog, made: Path) -> None:
-    for name, first in (("narrow", 0), ("wide", 50)):
-        pd.DataFrame({"age": range(first, first + 100), "town": list("ab" if first else "ac") * 50}).to_csv(
-            made / f"{name}.csv", index=False
-        )
+    pd.DataFrame({"age": range(100), "town": list("ab") * 50}).to_csv(made / "narrow.csv", index=False)
+    pd.DataFrame({"age": range(50, 150), "town": list("cd") * 50}).to_csv(made / "wide.csv", index=False)
     for members, others in (("narrow.csv", "wide.csv"), ("wide.csv", "narrow.csv")):
         called = sundog("audit", "narrow.csv", "--members", members, "--nonmembers", others, "--attack", "exact-match")
-        assert called.code == 2, called.err  # they differ, but they are read
-        assert "Cannot be judged" in called.out
+        assert "\nMembership: " in called.out, called.err  # both are read
 
 
 def test_a_draft_that_fails_names_the_file_and_the_fix(sundog: Sundog, made: Path) -> None:

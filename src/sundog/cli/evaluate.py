@@ -99,9 +99,9 @@ def refuse_page(out: Path | None, inputs: Mapping[str, Any]) -> None:
     from sundog.evaluation.report.markup import is_report
     from sundog.files import refuse_output
 
+    refuse_output(out, inputs, replaces=is_report, fix="it is not a report of sundog; choose another name")
     if out is not None and out.suffix.lower() != ".html":
         raise ArgumentError(f"{out}: a report is one .html file; choose such a name")
-    refuse_output(out, inputs, replaces=is_report, fix="it is not a report of sundog; choose another name")
 
 
 def write_page(found: Audit | Report | SideBySide, out: Path | None, report_progress: Progress) -> None:

@@ -26,7 +26,7 @@ from sundog.progress import Progress, silent
 from sundog.release.certificate import Certificate
 
 if TYPE_CHECKING:
-    from sundog.evaluation.publication import Publication, describe_price
+    from sundog.evaluation.publication import Publication
     from sundog.evaluation.report.claims import ClaimVerdict
 
 Part = Callable[[Comparison], Section]
@@ -343,6 +343,8 @@ def _name_accuracies(schema: Schema, target: str | None) -> tuple[str, ...]:
 
 def _add_published(report: Report, inputs: Inputs, publication: Publication) -> Report:
     """Measure the published figures, charge them, and add them to the report."""
+    from sundog.evaluation.publication import describe_price
+
     inputs.comparison.progress("measuring with budget", 1.0)
     tested = 0 if inputs.held_out is None else len(inputs.held_out)
     right = {name: round(report.measures[name].value * tested) for name in publication.models}

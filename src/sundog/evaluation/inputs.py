@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sundog.data.columns import Form, Scale
-from sundog.data.drafting.draft import draft
 from sundog.data.reading.database import hide_password, hide_secrets, is_url
 from sundog.data.reading.read import encode, read
 from sundog.data.records import Records, concatenate
@@ -182,7 +181,11 @@ def choose_schema(release: Release | None, schema: Schema | None, *real: Any) ->
         if schema is not None:
             raise SchemaError("a release has its own schema; leave out the other one")
         return release.schema
-    return draft(real[0], others=real[1:]) if schema is None else schema
+    if schema is not None:
+        return schema
+    from sundog.data.drafting.draft import draft
+
+    return draft(real[0], others=real[1:])
 
 
 @contextmanager
