@@ -52,7 +52,7 @@ _MOST_COUNTED = 2**16  # cells of a marginal of three columns
 _CAUTION = 2.0  # gains below the largest noise of all scores, times this, are not trusted
 _TARGET = 2.5  # how many times as often a pair of the target is measured as another of its size
 _ITERATIONS, _TOLERANCE = 60, 0.5  # of the fits between rounds; the tolerance is in standard deviations of a count
-_LAST_ITERATIONS, _LAST_TOLERANCE = 500, 0.02
+_LAST_ITERATIONS, _LAST_TOLERANCE = 400, 0.02
 _RAKINGS = 4  # after which rejection by the rules moves the marginals of columns no further
 
 
