@@ -13,7 +13,7 @@ from sundog.auditing.replay.values import Kind
 from sundog.data.columns import Form
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.errors import ArgumentError, SundogError
+from sundog.errors import ArgumentError, NotApplicableError, SundogError
 from sundog.untrusted_text import to_one_line
 
 _MEMBERS, _EPOCHS = 300, 2  # that are fitted, and passes over them by networks
@@ -49,13 +49,13 @@ class ReplayAudit(FitAudit):
                 found = _replay(fit, data, schema)
             except SundogError as error:
                 if (is_given, schema) == attempts[-1]:
-                    raise
+                    raise NotApplicableError(str(error)) from error
                 if is_given:
                     obstacle = str(error)
             else:
                 break
         if not found.fitted:
-            raise SundogError("all neighbours were refused before anything was charged")
+            raise NotApplicableError("all neighbours were refused before anything was charged")
         learns = None if declared == whole else schema == declared
         return _conclude(found, fit, learns=learns, obstacle=None if is_given else obstacle)
 
