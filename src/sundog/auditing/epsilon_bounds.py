@@ -83,7 +83,7 @@ def bound_corrected_epsilon(found: Sequence[Errors], *, delta: float, confidence
     """Return the best of the bounds at several thresholds of several attacks, corrected for their number.
 
     >>> round(bound_corrected_epsilon([Errors(5, 1000, 500, 1000), Errors(0, 1000, 950, 1000)], delta=1e-5), 2)
-    3.61
+    3.6
 
     Args:
         found: the errors at each threshold of each attack.
