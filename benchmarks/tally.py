@@ -28,12 +28,12 @@ from sundog.tally.protocol.directory_log import DirectoryLog
 from sundog.tally.protocol.identity import Identity, issue_credential
 from sundog.tally.protocol.keeper import Keeper
 from sundog.tally.protocol.keepers_client import KeepersTerms, contribute
-from sundog.tally.protocol.key_directory import compute_threshold
 from sundog.tally.protocol.mask_stream import MaskStream
 from sundog.tally.protocol.peers_client import PeersClient
 from sundog.tally.protocol.peers_secrets import derive_pair_mask
 from sundog.tally.protocol.peers_tally import PeersTally
 from sundog.tally.protocol.shamir import ELEMENTS, expand_elements, reconstruct_secrets
+from sundog.tally.thresholds import compute_threshold
 from sundog.tally.wire.codecs import Vector
 
 CELLS = 4896  # 18 × 272, the sketch of the text

@@ -15,11 +15,10 @@ from sundog.tally.planning import (
     TallyRequest,
     compute_collusion_failure,
     compute_dropout_failure,
-    compute_most_corrupt,
-    compute_threshold,
     find_smallest_group,
     plan_tally,
 )
+from sundog.tally.thresholds import compute_most_corrupt, compute_threshold
 
 
 def make_plan(**changes: Any) -> Any:

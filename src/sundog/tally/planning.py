@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
@@ -20,12 +19,11 @@ from sundog.tally.modulus import WORD_BYTES, check_room
 from sundog.tally.noise import Contribution, plan_noise
 from sundog.tally.plan_text import describe_plan
 from sundog.tally.sketches import CountMin
+from sundog.tally.thresholds import compute_most_corrupt, compute_threshold
 
 Mode = Literal["peers", "keepers"]
 
 GROUP_SIZE = 300
-SURVIVING = Fraction(3, 5)  # of a group: with fewer, nothing is opened
-COLLUDING = Fraction(1, 5)  # of a group: fewer cannot learn more, even with a server that lies about who survived
 _RARE = 1e-9  # the probability of a group with more colluders, at which groups are large enough
 _LARGEST_GROUP = 10_000  # people: in larger ones each would talk to too many others
 _FEWEST = 3  # people in a sum: of two, each would know the other's part but for the noise
@@ -137,24 +135,6 @@ def plan_tally(request: TallyRequest) -> TallyPlan:
     return TallyPlan(request, delta, sketch, contribution, find_smallest_group(request.corrupt), modes)
 
 
-def compute_threshold(group_size: int) -> int:
-    """Return how many of a group must survive for its sum to be opened.
-
-    >>> compute_threshold(300), compute_threshold(301)
-    (180, 181)
-    """
-    return math.ceil(SURVIVING * group_size)
-
-
-def compute_most_corrupt(group_size: int) -> int:
-    """Return how many of a group may collude: fewer than a fifth.
-
-    >>> compute_most_corrupt(300), compute_most_corrupt(301)
-    (59, 60)
-    """
-    return math.ceil(COLLUDING * group_size) - 1
-
-
 def compute_dropout_failure(group_size: int, *, dropout: float) -> float:
     """Return the probability that too few of a group survive, if each drops out independently.
 
@@ -180,7 +160,7 @@ def find_smallest_group(corrupt: float) -> int | None:
     (131, 411, None)
     """
     sizes = np.arange(1, _LARGEST_GROUP + 1)
-    most = -(-sizes * COLLUDING.numerator // COLLUDING.denominator) - 1
+    most = [compute_most_corrupt(size) for size in sizes.tolist()]
     risky = np.flatnonzero(stats.binom.sf(most, sizes, corrupt) > _RARE)
     if len(risky) == 0:
         return 1

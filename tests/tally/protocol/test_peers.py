@@ -13,9 +13,9 @@ from sundog.errors import TallyError
 from sundog.tally.protocol.announcement import announce_peers
 from sundog.tally.protocol.client_memory import ClientMemory
 from sundog.tally.protocol.identity import Identity, sign
-from sundog.tally.protocol.key_directory import compute_threshold
 from sundog.tally.protocol.peers_client import PeersClient
 from sundog.tally.protocol.peers_tally import PeersTally, Step
+from sundog.tally.thresholds import compute_threshold
 from sundog.tally.wire.share_messages import DeliveredShares
 from sundog.tally.wire.survivor_messages import Endorsements, MaskedVector, Survivors
 

@@ -10,18 +10,10 @@ from sundog.errors import TallyError
 from sundog.tally.protocol.agreement import check_public_key
 from sundog.tally.protocol.identity import check_credential, check_signature
 from sundog.tally.protocol.key_derivation import hash_parts
+from sundog.tally.thresholds import compute_threshold
 from sundog.tally.wire.codecs import MOST_MEMBERS
 from sundog.tally.wire.key_messages import Advertisement, Entry
 from sundog.tally.wire.message import check_round
-
-
-def compute_threshold(members: int) -> int:
-    """Return ⌈0.6 n⌉: how many of a group must send shares, survive, sign and reveal.
-
-    >>> [compute_threshold(n) for n in (5, 6, 300)]
-    [3, 4, 180]
-    """
-    return -(-3 * members // 5)
 
 
 def check_advertisement(advertisement: Advertisement, round_digest: bytes, operator: bytes) -> None:
