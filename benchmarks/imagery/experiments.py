@@ -192,7 +192,19 @@ def keep_samples(sizing: Sizing, name: str, pixels: Pixels) -> None:
 
 
 @dataclass(frozen=True)
-class BlackBox:
+class OnSamples:
+    """What needs the samples of a target."""
+
+    target: Sampled
+
+    @property
+    def source(self) -> Experiment:
+        """The experiment whose samples it needs."""
+        return self.target.training
+
+
+@dataclass(frozen=True)
+class BlackBox(OnSamples):
     """An attack of the command that trains a discriminator on the samples of a target.
 
     Args:
@@ -204,7 +216,6 @@ class BlackBox:
         shadow: how a shadow model of the known members is trained, which makes half of the samples; None for none.
     """
 
-    target: Sampled
     attack: type[TrainedDiscriminator]
     steps: int
     members: float = 0.0
@@ -216,11 +227,6 @@ class BlackBox:
         """What it is called in the table."""
         known = f", knows {self.members:.0%}/{self.nonmembers:.0%}" if self.members or self.nonmembers else ""
         return f"{'shadow' if self.shadow else self.attack.name}{known}, {self.target.name}"
-
-    @property
-    def source(self) -> Experiment:
-        """The experiment whose samples it needs."""
-        return self.target.training
 
     def run(self, sizing: Sizing, report: Callable[[Outcome], None]) -> Outcome:
         """Measure after each thousandth step of the attacker."""
@@ -251,7 +257,7 @@ class BlackBox:
 
 
 @dataclass(frozen=True)
-class SecondDcgan:
+class SecondDcgan(OnSamples):
     """The black box of the text, whose attacker is a DCGAN that normalises batches; the attack of the command does not.
 
     Args:
@@ -259,18 +265,12 @@ class SecondDcgan:
         steps: of the attacker.
     """
 
-    target: Target
     steps: int
 
     @property
     def name(self) -> str:
         """What it is called in the table."""
         return f"DCGAN attacker, {self.target.name}"
-
-    @property
-    def source(self) -> Experiment:
-        """The experiment whose samples it needs."""
-        return self.target.training
 
     def run(self, sizing: Sizing, report: Callable[[Outcome], None]) -> Outcome:
         """Measure after each thousandth step of the attacker."""
@@ -307,20 +307,13 @@ def mix_in_shadow(target: Target, known: Pixels, samples: Pixels, sizing: Sizing
 
 
 @dataclass(frozen=True)
-class Euclidean:
+class Euclidean(OnSamples):
     """The text's baseline: the average distance from all samples; the smallest are guessed."""
-
-    target: Sampled
 
     @property
     def name(self) -> str:
         """What it is called in the table."""
         return f"Euclidean, {self.target.name}"
-
-    @property
-    def source(self) -> Experiment:
-        """The experiment whose samples it needs."""
-        return self.target.training
 
     def run(self, sizing: Sizing, report: Callable[[Outcome], None]) -> Outcome:  # noqa: ARG002
         """Measure, with the nearest sample beside it."""
